@@ -1,0 +1,1 @@
+"""Reads TPU profiles into columns and pages: numpy and protobuf only, no terminal."""

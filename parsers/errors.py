@@ -1,0 +1,53 @@
+"""The one family of errors that a user sees: a plain sentence, a hint, an exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_NOT_FOUND = 3
+EXIT_UNREADABLE = 4
+EXIT_NO_TERMINAL = 5
+EXIT_REGRESSION = 6
+EXIT_CAPTURE_FAILED = 7
+EXIT_INTERRUPTED = 130
+
+
+class ProfileError(Exception):
+    """Something about the user's input that stops the work asked for.
+
+    Args:
+        code: stable short name for scripts and tests, such as ``not_found`` or ``corrupt``.
+        sentence: one plain sentence that says what is wrong with what.
+        hint: one line that says what to try; empty when there is nothing to try.
+        exit_code: process exit code of the headless commands, one of the ``EXIT_*`` constants.
+    """
+
+    def __init__(self, code: str, sentence: str, hint: str = "", exit_code: int = EXIT_UNREADABLE) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+        self.hint = hint
+        self.exit_code = exit_code
+
+
+class Cancelled(Exception):
+    """The caller asked for the work to stop; nothing is wrong with the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with one file that does not stop the rest from being shown.
+
+    Attributes:
+        code: stable short name, such as ``truncated``, ``empty_file`` or ``riegeli``.
+        subject: what it is about: a path, or ``plane / line`` inside a file.
+        sentence: one plain sentence.
+        hint: what to do about it, or empty.
+    """
+
+    code: str
+    subject: str
+    sentence: str
+    hint: str = ""

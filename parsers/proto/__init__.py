@@ -1,0 +1,1 @@
+"""Wire formats: our own minimal .proto files and the modules generated from them."""

@@ -1,0 +1,1 @@
+"""Protobuf wire bytes of an XSpace to columns: planes, lines, events, stats."""

@@ -1,0 +1,1 @@
+"""The front ends: a Textual screen and headless reports over the same pages."""

@@ -1,0 +1,1 @@
+"""Pure drawing functions: numbers and a width in, text cells out."""

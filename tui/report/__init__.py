@@ -1,0 +1,1 @@
+"""The pages as text, JSON, CSV and Markdown."""

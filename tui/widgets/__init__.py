@@ -1,0 +1,1 @@
+"""Widgets on the line API of Textual."""
