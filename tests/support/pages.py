@@ -1,0 +1,209 @@
+"""Hand-made pages with known figures, for tests of drawing and reports."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.pages.overview_page import (
+    Bottleneck,
+    Environment,
+    Overview,
+    Performance,
+    Share,
+    Step,
+    StepBreakdown,
+    StepTime,
+    TopOp,
+)
+
+MS = 1_000_000_000  # picoseconds
+
+
+def training_overview() -> Overview:
+    """Six marked steps on 4 cores, the fourth slow because of input."""
+    durations = [181 * MS, 182 * MS, 183 * MS, 361 * MS, 182 * MS, 183 * MS]
+    steps = []
+    start = 0
+    for number, duration in enumerate(durations):
+        infeed = 3 * MS if duration < 200 * MS else 180 * MS
+        steps.append(
+            Step(
+                name=str(100 + number),
+                group_id=number,
+                start_ps=start,
+                duration_ps=duration,
+                breakdown=StepBreakdown(
+                    compute_ps=150.0 * MS,
+                    infeed_ps=float(infeed),
+                    outfeed_ps=0.5 * MS,
+                    idle_ps=float(duration - 150.5 * MS - infeed),
+                    host_transfer_ps=0.0,
+                    all_reduce_compute_ps=18.0 * MS,
+                    all_reduce_sync_ps=4.0 * MS,
+                    infeed_percent_average=100.0 * infeed / duration,
+                    infeed_percent_minimum=90.0 * infeed / duration,
+                    infeed_percent_maximum=100.0 * infeed / duration,
+                ),
+            )
+        )
+        start += duration
+    names = [
+        ("jit(train_step)/jvp(Model)/layer_0/mlp/dot_general", "dot_general", "compute", "convolution fusion", 41.2),
+        ("jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general", "dot_general", "compute", "fusion", 17.5),
+        ("all-reduce.7", "Unknown", "collective", "all-reduce", 12.25),
+        ("jit(train_step)/jvp(Model)/layer_0/attention/softmax/exp", "exp", "vector", "loop fusion", 7.75),
+        ("copy.812", "Unknown", "copy", "copy", 6.0),
+        ("infeed.1", "Unknown", "host", "infeed", 4.0),
+        ("jit(train_step)/adam/mul", "mul", "vector", "loop fusion", 3.5),
+        ("all-gather.3", "Unknown", "collective", "all-gather", 2.0),
+        ("custom-call.9", "Unknown", "unknown", None, 1.5),
+        ("\x1b[31mred\x1b[0m", "mul", "vector", "loop fusion", 0.5),
+    ]
+    top = []
+    total = 0.0
+    for name, category, op_class, hlo_category, percent in names:
+        total += percent
+        top.append(
+            TopOp(
+                name=name,
+                category=category,
+                op_class=op_class,  # type: ignore[arg-type]
+                hlo_category=hlo_category,
+                self_time_percent=percent,
+                cumulative_percent=total,
+                self_time_ps=int(percent * 50 * MS),
+                occurrences=24,
+                gflops_per_second=57142.857142857145 if op_class == "compute" else None,
+            )
+        )
+    return Overview(
+        hosts=("demo-vm",),
+        environment=Environment(
+            host_count=1,
+            task_count=1,
+            device_type="TPU v5 lite",
+            device_core_count=4,
+            is_training=True,
+            profile_duration_ps=1_300 * MS,
+            simulated=True,
+        ),
+        performance=Performance(
+            step_time=StepTime(
+                average_ps=212.0 * MS,
+                standard_deviation_ps=73.0 * MS,
+                median_ps=182.5 * MS,
+                minimum_ps=181.0 * MS,
+                maximum_ps=361.0 * MS,
+                count=6,
+                source="steps",
+            ),
+            device_duty_cycle_percent=73.25,
+            device_idle_percent=21.5,
+            host_idle_percent=None,
+            mxu_utilization_percent=None,
+            hbm_utilization_percent=None,
+            flops_utilization_percent=31.4,
+            roofline_efficiency_percent=44.1,
+            memory_bandwidth_utilization_percent=44.1,
+            host_op_percent=None,
+            device_op_percent=None,
+            eager_host_percent=None,
+            eager_device_percent=None,
+            bits16_percent=None,
+            bits32_percent=None,
+        ),
+        shares=(
+            Share("compute", 460 * MS, 0.46),
+            Share("vector", 85 * MS, 0.085),
+            Share("copy", 60 * MS, 0.06),
+            Share("collective", 140 * MS, 0.14),
+            Share("host", 30 * MS, 0.03),
+            Share("unknown", 10 * MS, 0.01),
+            Share("idle", 215 * MS, 0.215),
+        ),
+        steps=tuple(steps),
+        top_ops=tuple(top),
+        bottleneck=Bottleneck(
+            classification="both",
+            input_percent=16.4,
+            output_percent=0.2,
+            idle_percent=10.9,
+            statement="The program is moderately input-bound: 16.4% of step time is spent waiting for input.",
+            next_steps=("Look at the slow step 103 first.", "Open the input pipeline tab."),
+        ),
+        op_count=1656,
+        op_event_count=132_480,
+        unknown={
+            "performance.mxu_utilization_percent": "the host recorded no matrix unit counters",
+            "performance.hbm_utilization_percent": "the host recorded no HBM counters",
+            "performance.host_idle_percent": "the host recorded no framework op events",
+        },
+        warnings=("times are simulated: composed from compiler output, not measured",),
+    )
+
+
+def inference_overview() -> Overview:
+    """No step markers: step time inferred from module periods, no bottleneck statement."""
+    page = training_overview()
+    return Overview(
+        hosts=("host0",),
+        environment=Environment(1, 1, "TPU v6 Lite", 4, False, 98_000 * MS, False),
+        performance=Performance(
+            step_time=StepTime(
+                average_ps=842.0 * MS,
+                standard_deviation_ps=12.0 * MS,
+                median_ps=841.0 * MS,
+                minimum_ps=801.0 * MS,
+                maximum_ps=990.0 * MS,
+                count=99,
+                source="modules",
+                note="no Steps line; periods of jit_f, which takes 98% of module time, are taken as steps",
+            ),
+            device_duty_cycle_percent=86.5,
+            device_idle_percent=13.4,
+            host_idle_percent=None,
+            mxu_utilization_percent=None,
+            hbm_utilization_percent=None,
+            flops_utilization_percent=0.02,
+            roofline_efficiency_percent=1.6,
+            memory_bandwidth_utilization_percent=1.6,
+            host_op_percent=None,
+            device_op_percent=None,
+            eager_host_percent=None,
+            eager_device_percent=None,
+            bits16_percent=None,
+            bits32_percent=None,
+        ),
+        shares=(Share("copy", 960 * MS, 0.96), Share("idle", 40 * MS, 0.04)),
+        steps=tuple(Step(str(n), n, n * 842 * MS, (842 + n % 5) * MS, None) for n in range(99)),
+        top_ops=page.top_ops[:4],
+        bottleneck=Bottleneck(
+            classification="unknown",
+            input_percent=None,
+            output_percent=None,
+            idle_percent=None,
+            statement="No step markers, so waiting for input cannot be told from other idle time.",
+            next_steps=("Mark steps with jax.profiler.StepTraceAnnotation.",),
+        ),
+        op_count=23,
+        op_event_count=6013,
+        unknown={"bottleneck.input_percent": "no Steps line in this profile"},
+        warnings=(),
+    )
+
+
+def device_less_overview() -> Overview:
+    """A CPU-only profile: nearly everything unknown, each with its reason."""
+    names = [f for f in Performance.__dataclass_fields__ if f != "step_time"]
+    reason = "no device plane in this profile"
+    return Overview(
+        hosts=("fv-az1373-146",),
+        environment=Environment(1, 1, None, 0, None, 7_044 * MS, False),
+        performance=Performance(None, *([None] * len(names))),
+        shares=(),
+        steps=(),
+        top_ops=(),
+        bottleneck=Bottleneck("unknown", None, None, None, "No device plane: nothing ran on an accelerator.", ()),
+        op_count=0,
+        op_event_count=0,
+        unknown={"performance.step_time_ms": reason, **{f"performance.{name}": reason for name in names}},
+        warnings=("no device plane: the profile was taken on a CPU, or the device tracer was off",),
+    )

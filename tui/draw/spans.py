@@ -1,0 +1,125 @@
+"""The common currency of every drawing: lines of spans, each a text and the key of its style.
+
+A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The screen
+turns style keys into colours (`tui.theme`), the text report drops them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tpuprof.parsers.pages.overview_page import OpClass
+
+StyleKey = Literal[
+    "text",  # ordinary words
+    "dim",  # units, labels, what matters less
+    "strong",  # the figure that the eye should find
+    "title",  # a section's heading
+    "rule",  # lines between sections
+    "good",
+    "warn",
+    "bad",
+    "key",  # a key to press
+    "cursor",  # the row under the cursor (also marked with a character)
+    "class.compute",
+    "class.vector",
+    "class.copy",
+    "class.collective",
+    "class.host",
+    "class.idle",
+    "class.unknown",
+]
+
+Span = tuple[str, StyleKey]
+Line = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of characters, each one cell wide.
+
+    Attributes:
+        name: `block` (eighth blocks and box lines) or `ascii`.
+        bar: nine fills of a cell from empty to full, growing from the left.
+        column: nine fills of a cell from empty to full, growing from the bottom.
+        full: a filled cell.
+        light: a cell of a track that is not filled.
+        horizontal, vertical: rules.
+        ellipsis, arrow, up, down, mark: what their names say; `mark` stands before the selected row.
+        plus_minus, sigma, times: mathematical signs.
+    """
+
+    name: Literal["block", "ascii"]
+    bar: tuple[str, ...]
+    column: tuple[str, ...]
+    full: str
+    light: str
+    horizontal: str
+    vertical: str
+    ellipsis: str
+    arrow: str
+    up: str
+    down: str
+    mark: str
+    plus_minus: str
+    sigma: str
+    times: str
+
+
+BLOCK = Glyphs(
+    name="block",
+    bar=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
+    column=(" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
+    full="█",
+    light="░",
+    horizontal="─",
+    vertical="│",
+    ellipsis="…",
+    arrow="→",
+    up="▲",
+    down="▼",
+    mark="▌",
+    plus_minus="±",
+    sigma="σ",
+    times="×",
+)
+
+ASCII = Glyphs(
+    name="ascii",
+    bar=(" ", " ", ".", "-", "-", "=", "=", "#", "#"),
+    column=(" ", ".", ".", ":", ":", "-", "=", "#", "#"),
+    full="#",
+    light=".",
+    horizontal="-",
+    vertical="|",
+    ellipsis="~",
+    arrow=">",
+    up="^",
+    down="v",
+    mark=">",
+    plus_minus="+-",
+    sigma="sd",
+    times="x",
+)
+
+CLASS_LETTER: dict[OpClass, str] = {
+    "compute": "C",
+    "vector": "V",
+    "copy": "D",
+    "collective": "N",
+    "host": "H",
+    "idle": ".",
+    "unknown": "?",
+}
+"""One letter a class of op, for screens without colour: D for DMA, N for network."""
+
+
+def line_width(line: Line) -> int:
+    """Width of a line in cells (every character that a drawing emits is one cell wide)."""
+    return sum(len(text) for text, _ in line)
+
+
+def plain(line: Line) -> str:
+    """The line's text without its styles."""
+    return "".join(text for text, _ in line)
