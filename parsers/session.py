@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from tpuprof.parsers.logdir import Run
+from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.logdir import HostFile, Run
+from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
+from tpuprof.parsers.xspace.core import core_name
+from tpuprof.parsers.xspace.trace import Trace
+
+MAXIMUM_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +24,8 @@ class Progress:
 
     Attributes:
         host: name of the host file at work; host_index counts from 0, host_count is their number.
-        bytes_done, bytes_total: of the lines that the page needs, over all hosts.
+        bytes_done, bytes_total: of the lines that the page needs, over all hosts; a host that is not open yet counts
+            with its file size.
         events_done: events decoded so far.
     """
 
@@ -32,7 +42,7 @@ class Session:
 
     Args:
         run: what `parsers.logdir` found.
-        on_progress: called on the decoding thread, often; cheap and thread-safe, please.
+        on_progress: called on the decoding threads, often; cheap and thread-safe, please.
         is_cancelled: polled between chunks; when it says True the work stops with `parsers.errors.Cancelled`.
     """
 
@@ -45,6 +55,7 @@ class Session:
         self.run = run
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
+        self._summaries: dict[str, HostSummary] = {}
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -55,4 +66,97 @@ class Session:
             ProfileError: no host of the run is readable (exit code 4), or `host` names none (exit code 3).
             Cancelled: `is_cancelled` said so.
         """
-        raise NotImplementedError
+        files = self._chosen(host)
+        meter = _Meter(files, self._on_progress, self._is_cancelled)
+        summaries: list[HostSummary] = []
+        failures: list[ProfileError] = []
+        for index, file in enumerate(files):
+            meter.begin(index)
+            try:
+                summaries.append(self._summary(file, meter))
+            except ProfileError as error:
+                failures.append(error)
+        if not summaries:
+            raise failures[0] if failures else self._nothing_to_read()
+        page = overview(summaries)
+        notes = [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+        notes += [problem.sentence for problem in self.run.problems]
+        return replace(page, warnings=(*page.warnings, *notes)) if notes else page
+
+    def _chosen(self, host: str | None) -> Sequence[HostFile]:
+        if host is None:
+            return self.run.hosts
+        chosen = [file for file in self.run.hosts if file.host == host]
+        if not chosen:
+            names = ", ".join(file.host for file in self.run.hosts) or "none"
+            raise ProfileError(
+                "unknown_host", f"Run {self.run.name} has no host {host}.", f"its hosts: {names}", EXIT_NOT_FOUND
+            )
+        return chosen
+
+    def _nothing_to_read(self) -> ProfileError:
+        reasons = " ".join(problem.sentence for problem in self.run.problems)
+        hint = next((problem.hint for problem in self.run.problems if problem.hint), "capture a profile first")
+        return ProfileError("no_hosts", f"Run {self.run.name} holds no readable profile. {reasons}".rstrip(), hint)
+
+    def _summary(self, file: HostFile, meter: _Meter) -> HostSummary:
+        known = self._summaries.get(file.path)
+        if known is not None:
+            return known
+        trace = Trace.open(file.path)
+        try:
+            meter.opened(needed_bytes(trace))
+            summary = summarise(trace, file.host, meter.chunk, decoding_threads())
+        finally:
+            trace.close()
+        self._summaries[file.path] = summary
+        return summary
+
+
+def decoding_threads() -> int:
+    """Threads that decode at once: the compiled core runs without the interpreter lock, the numpy one hardly gains."""
+    if core_name() != "c":
+        return 1
+    return max(1, min(MAXIMUM_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1))
+
+
+class _Meter:
+    """Adds up progress over hosts and threads."""
+
+    def __init__(
+        self, files: Sequence[HostFile], on_progress: Callable[[Progress], None], is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._lock = threading.Lock()
+        self._expected = [file.size_bytes for file in files]
+        self._index = 0
+        self._bytes = 0
+        self._events = 0
+
+    def begin(self, index: int) -> None:
+        """Host `index` is next."""
+        self._index = index
+        self._bytes = sum(self._expected[:index])
+        self._report()
+
+    def opened(self, needed: int) -> None:
+        """The host at work needs this many bytes decoded."""
+        self._expected[self._index] = needed
+        self._report()
+
+    def chunk(self, size: int, events: int) -> None:
+        """A chunk is decoded; called on any thread."""
+        with self._lock:
+            self._bytes += size
+            self._events += events
+        self._report()
+
+    def _report(self) -> None:
+        if self._is_cancelled():
+            raise Cancelled
+        file = self._files[self._index]
+        total = sum(self._expected)
+        progress = Progress(file.host, self._index, len(self._files), min(self._bytes, total), total, self._events)
+        self._on_progress(progress)

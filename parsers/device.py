@@ -1,0 +1,126 @@
+"""Devices: which planes are cores, what they can do at most, what an op's category means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.proto import xplane_pb2
+from tpuprof.parsers.xspace.trace import Plane
+
+_TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
+_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]?(\d+)$")
+_GPU = re.compile(r"^/device:GPU:(\d+)$")
+
+OFF_DUTY = frozenset(
+    {
+        "infeed",
+        "outfeed",
+        "host send",
+        "host send-done",
+        "host recv",
+        "host recv-done",
+        "async-done",
+        "megacore fusion",
+    }
+)
+"""HLO categories during which a core waits or moves data for the host: not part of its duty cycle."""
+
+HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
+"""HLO categories of ops that contain other ops: their flops and bytes are those of what they contain."""
+
+_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id")
+_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-")
+_COPY = re.compile(
+    r"copy|data formatting|^dynamic-(update-)?slice|^slice|^concatenate|^pad$|^reshape|^transpose|^bitcast"
+)
+_COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
+
+
+def is_tensor_core(plane: Plane) -> bool:
+    """Whether a plane is a TPU TensorCore (``/device:TPU:3``)."""
+    return bool(_TENSOR_CORE.match(plane.name))
+
+
+def is_sparse_core(plane: Plane) -> bool:
+    """Whether a plane is a TPU SparseCore (``/device:TPU:3 SparseCore 0``)."""
+    return bool(_SPARSE_CORE.match(plane.name))
+
+
+def is_gpu(plane: Plane) -> bool:
+    """Whether a plane is a GPU."""
+    return bool(_GPU.match(plane.name))
+
+
+def device_ordinal(plane: Plane) -> int:
+    """The number in a device plane's name; 0 for other planes."""
+    found = _TENSOR_CORE.match(plane.name) or _SPARSE_CORE.match(plane.name) or _GPU.match(plane.name)
+    return int(found.group(1)) if found else 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What a device plane says of its device; a peak of zero or none at all is `None`.
+
+    Attributes:
+        device_type: such as ``TPU v6 Lite``.
+        peak_flops_per_second: in FLOP/s (the plane gives teraflops).
+        peak_hbm_bytes_per_second: in bytes/s (the plane gives 1e9 bytes).
+        chip: key of the chip that the core sits on; cores of one chip share a duty cycle.
+    """
+
+    device_type: str | None
+    peak_flops_per_second: float | None
+    peak_hbm_bytes_per_second: float | None
+    chip: str
+
+
+def _positive(value: object, factor: float) -> float | None:
+    return float(value) * factor if isinstance(value, int | float) and 0 < value < float("inf") else None
+
+
+def device_info(plane: Plane) -> DeviceInfo:
+    """Reads the stats of a device plane."""
+    stats = plane.stats
+    kind = stats.get("device_type_string")
+    chip = plane.name
+    details = stats.get("core_details")
+    if isinstance(details, bytes):
+        try:
+            chip = f"chip {xplane_pb2.CoreDetails.FromString(details).local_chip_id}"
+        except DecodeError:
+            chip = plane.name
+    return DeviceInfo(
+        device_type=kind if isinstance(kind, str) and kind else None,
+        peak_flops_per_second=_positive(stats.get("peak_teraflops_per_second"), 1e12),
+        peak_hbm_bytes_per_second=_positive(stats.get("peak_hbm_bw_gigabytes_per_second"), 1e9),
+        chip=chip,
+    )
+
+
+def op_class(category: str | None, name: str = "", has_flops: bool = False) -> OpClass:
+    """What a core does while an op of this HLO category runs (see `OpClass`).
+
+    Args:
+        category: the op's `hlo_category`, or None.
+        name: the op's short name; tells what an asynchronous op or a custom call is about.
+        has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
+    """
+    if not category or category.lower() == "unknown":
+        return "unknown"
+    if category.startswith("async"):
+        category = name
+    if _HOST.search(category):
+        return "host"
+    if _COLLECTIVE.search(category):
+        return "collective"
+    if _COMPUTE.search(category):
+        return "compute"
+    if category.startswith("custom-call") or category == "custom fusion":
+        return "compute" if has_flops else ("unknown" if category.startswith("custom-call") else "vector")
+    if _COPY.search(category):
+        return "copy"
+    return "vector"

@@ -1,0 +1,53 @@
+"""Framework ops: the name and type behind an HLO op's `tf_op` stat, such as ``jit(step)/jvp(mlp)/dot_general:``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+UNKNOWN_TYPE = "Unknown"
+
+_TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
+_TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*\Z")
+_JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?\Z")
+_SUFFIX = re.compile(r"_[+-]?\d+\Z")
+_MEMCPY = {
+    "memcpyhtod": "MemcpyHToD",
+    "memcpydtoh": "MemcpyDToH",
+    "memcpydtod": "MemcpyDToD",
+    "memcpyhtoh": "MemcpyHToH",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkOp:
+    """A framework op: `name` as shown, `type` such as ``dot_general`` or ``MatMul``, empty where it can't be told."""
+
+    name: str
+    type: str
+
+
+def parse_framework_op(full_name: str) -> FrameworkOp:
+    """Splits ``name:type``; the rules are those of XProf's ParseTfOpFullname, so that rows group as its rows do.
+
+    A type that is left out is derived from the last part of the name, without a numeric suffix. The details in brackets
+    of a JAX type are dropped. Names of tf.data stages (``Iterator::…``) have the type ``Dataset``.
+    """
+    name, colon, kind = full_name.partition(":")
+    if not colon:
+        return FrameworkOp(full_name, _MEMCPY.get(full_name[:10].lower(), ""))
+    if name == "Iterator":
+        return FrameworkOp(full_name, "Dataset")
+    if _TF_NAME.match(name) and _TF_TYPE.match(kind):
+        return FrameworkOp(name, kind)
+    derived = kind or _SUFFIX.sub("", name.rsplit("/", 1)[-1])
+    if _JAX_TYPE.match(derived):
+        return FrameworkOp(name, derived.partition("[")[0])
+    if not kind:
+        return FrameworkOp(name, derived)
+    return FrameworkOp(full_name, "")
+
+
+def is_gradient(name: str) -> bool:
+    """Whether a framework op's name scope says that it computes gradients: JAX ``transpose(…)``, TF ``gradients``."""
+    return any(part.startswith(("transpose(", "gradients", "gradient_tape")) for part in name.split("/")[:-1])

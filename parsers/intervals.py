@@ -1,0 +1,60 @@
+"""Arithmetic on time intervals: int64 picoseconds, half-open, as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+
+def is_sorted(values: Int64s) -> bool:
+    """Whether values never decrease."""
+    return bool((values[1:] >= values[:-1]).all()) if len(values) > 1 else True
+
+
+def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
+    """Order by start, longer events first, as nesting needs it; None when the events stand so already."""
+    if len(start) < 2:
+        return None
+    later = start[1:] > start[:-1]
+    tied = (start[1:] == start[:-1]) & (end[1:] <= end[:-1])
+    if bool((later | tied).all()):
+        return None
+    return np.lexsort((-end, start))
+
+
+def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """Merges overlapping and touching intervals; returns disjoint ones in order. Empty intervals are dropped."""
+    filled = end > start
+    if not filled.all():
+        start, end = start[filled], end[filled]
+    if not len(start):
+        return start, end
+    if not is_sorted(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    opens = np.ones(len(start), np.bool_)
+    opens[1:] = start[1:] > reach[:-1]
+    first = np.flatnonzero(opens)
+    last = np.append(first[1:], len(start)) - 1
+    return start[first], reach[last]
+
+
+def union_length(start: Int64s, end: Int64s) -> int:
+    """Total time covered by at least one interval."""
+    first, last = union(start, end)
+    return int((last - first).sum())
+
+
+def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
+    """Index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
+
+    A time equal to one interval's end and the next one's start belongs to the next.
+    """
+    if not len(start):
+        return np.full(len(times), -1, np.int64)
+    at = np.searchsorted(start, times, side="right") - 1
+    inside = (at >= 0) & (times < end[np.maximum(at, 0)])
+    return np.where(inside, at, -1).astype(np.int64)

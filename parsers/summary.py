@@ -1,0 +1,291 @@
+"""What one host adds to a page: small enough to cross a process border, so it holds sums, never events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.errors import Problem
+from tpuprof.parsers.intervals import Int64s, union, union_length
+from tpuprof.parsers.opstats import (
+    OPS_LINE,
+    STEPS_LINE,
+    OpTable,
+    core_ops,
+    device_spans,
+    event_spans,
+    merge_tables,
+)
+from tpuprof.parsers.pages.overview_page import StepSource
+from tpuprof.parsers.steps import (
+    CoreSteps,
+    CoreStepTimes,
+    ModuleRuns,
+    StepGrid,
+    align,
+    busiest_module,
+    core_step_times,
+    inferred_steps,
+    marked_steps,
+    module_runs,
+)
+from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
+
+HOST_PLANE = "/host:CPU"
+ENVIRONMENT_PLANE = "Task Environment"
+SPARSE_OPS_LINE = "Sparse Core Ops"
+SPARSE_MODULES_LINE = "Sparse Core Modules"
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSummary:
+    """One TensorCore's totals.
+
+    Attributes:
+        name: plane name.
+        info: what the plane says of its device.
+        table: time by op.
+        op_events: number of op events.
+        total_ps: from the first to the last op or step (device time); 0 without any.
+        span: hull of op and module events (host-aligned time), for the duty cycle; None without any.
+        active: disjoint intervals in which an op of the core's own work runs.
+        step_times: self time by step and part.
+    """
+
+    name: str
+    info: DeviceInfo
+    table: OpTable
+    op_events: int
+    total_ps: int
+    span: tuple[int, int] | None
+    active: tuple[Int64s, Int64s]
+    step_times: CoreStepTimes
+
+
+@dataclass(frozen=True, slots=True)
+class ChipDuty:
+    """Time in which at least one core of a chip works, and the whole time it was watched, in picoseconds."""
+
+    active_ps: int
+    total_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSummary:
+    """What the overview needs of one host.
+
+    Attributes:
+        host: name of the host.
+        core_count, gpu_count: TensorCore and GPU planes.
+        device: of the first core with a device type, None without a device plane.
+        table: time by op over the host's cores.
+        op_events: op events over the host's cores.
+        self_ps: self time of all ops; total_ps: the cores' whole time, idle included.
+        duty: one a chip.
+        steps: the steps that the host's cores share, None where there are none.
+        step_note: how inferred steps were found, or why there are none.
+        profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
+        mxu_percent, hbm_percent: counters that the host plane may hold.
+        simulated: the profile says that its times are not measured.
+        warnings: what the profiler itself reported.
+        problems: what is wrong with the file.
+    """
+
+    host: str
+    core_count: int
+    gpu_count: int
+    device: DeviceInfo | None
+    table: OpTable
+    op_events: int
+    self_ps: int
+    total_ps: int
+    duty: tuple[ChipDuty, ...]
+    steps: StepGrid | None
+    step_note: str
+    profile_duration_ps: int | None
+    mxu_percent: float | None
+    hbm_percent: float | None
+    simulated: bool
+    warnings: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `summarise` decodes."""
+    return sum(line.size for plane in trace.planes for line in plane.lines if _is_needed(plane, line))
+
+
+def _is_needed(plane: Plane, line: Line) -> bool:
+    if is_tensor_core(plane):
+        return line.name == OPS_LINE
+    return is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
+
+
+def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1) -> HostSummary:
+    """Decodes what the overview needs of one host and adds it up.
+
+    Args:
+        workers: threads over the cores; they help where the decoding core releases the interpreter lock.
+    """
+    cores = [plane for plane in trace.planes if is_tensor_core(plane)]
+    step_lists, source, note = _find_steps(cores)
+    work = partial(_summarise_core, on_chunk=on_chunk)
+    summaries = _run(work, list(zip(cores, step_lists, strict=True)), workers)
+    first = next((core.info for core in summaries if core.info.device_type), None)
+    steps = align([core.step_times for core in summaries], source)
+    if steps is None and not note:
+        note = "the cores share no step"
+    host_stats = _plane_stats(trace, HOST_PLANE)
+    environment = _plane_stats(trace, ENVIRONMENT_PLANE)
+    return HostSummary(
+        host=host,
+        core_count=len(cores),
+        gpu_count=sum(is_gpu(plane) for plane in trace.planes),
+        device=first or (summaries[0].info if summaries else None),
+        table=merge_tables([core.table for core in summaries]),
+        op_events=sum(core.op_events for core in summaries),
+        self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
+        total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
+        duty=_duty(summaries, trace, on_chunk),
+        steps=steps,
+        step_note=note,
+        profile_duration_ps=_profile_duration(environment, summaries),
+        mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
+        hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
+        simulated=bool(environment.get("tpuprof_simulated")),
+        warnings=(*trace.errors, *trace.warnings),
+        problems=trace.problems,
+    )
+
+
+def _run(
+    work: Callable[[tuple[Plane, CoreSteps]], CoreSummary], items: Sequence[tuple[Plane, CoreSteps]], workers: int
+) -> list[CoreSummary]:
+    if workers <= 1 or len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        return _in_order(pool, work, items)
+
+
+def _in_order(
+    pool: Executor, work: Callable[[tuple[Plane, CoreSteps]], CoreSummary], items: Iterable[tuple[Plane, CoreSteps]]
+) -> list[CoreSummary]:
+    futures = [pool.submit(work, item) for item in items]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
+    plane = trace.plane(name)
+    return {} if plane is None else dict(plane.stats)
+
+
+def _percent(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
+
+
+def _find_steps(cores: Sequence[Plane]) -> tuple[list[CoreSteps], StepSource, str]:
+    """Each core's steps, where they come from, and what to say about them."""
+    marked = [marked_steps(plane) for plane in cores]
+    if any(len(steps) for steps in marked):
+        return marked, "steps", ""
+    runs = [module_runs(plane) for plane in cores]
+    return _infer_steps(runs, marked)
+
+
+def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
+    found = busiest_module(runs)
+    if found is None:
+        if not any(core.name for core in runs):
+            return none, "modules", "no Steps line and no XLA Modules in this profile"
+        return none, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
+    module, share = found
+    name = module.partition("(")[0]
+    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
+    note += f"{name} takes {100 * share:.1f}% of the modules' time"
+    return [inferred_steps(core, module) for core in runs], "modules", note
+
+
+def _summarise_core(item: tuple[Plane, CoreSteps], on_chunk: ChunkDone | None) -> CoreSummary:
+    plane, steps = item
+    ops = core_ops(plane, on_chunk)
+    events = ops.events
+    first, last = _hull([(events.start_ps, events.end_ps), *_line_spans(plane, STEPS_LINE, device=True)])
+    spans = [(ops.event_start_ps, ops.event_end_ps), *_line_spans(plane, "XLA Modules", device=False)]
+    duty_first, duty_last = _hull(spans)
+    on_duty = ~ops.off_duty[events.key] if ops.off_duty.any() else slice(None)
+    return CoreSummary(
+        name=plane.name,
+        info=device_info(plane),
+        table=ops.table,
+        op_events=len(events.key),
+        total_ps=last - first,
+        span=(duty_first, duty_last) if duty_last > duty_first else None,
+        active=union(ops.event_start_ps[on_duty], ops.event_end_ps[on_duty]),
+        step_times=core_step_times(steps, ops),
+    )
+
+
+def _line_spans(plane: Plane, name: str, device: bool) -> list[tuple[Int64s, Int64s]]:
+    spans = []
+    for line in plane.lines:
+        if line.name == name:
+            events = line.events(("device_offset_ps", "device_duration_ps") if device else ())
+            start, end = event_spans(line, events)
+            spans.append(device_spans(events, start, end) if device else (start, end))
+    return spans
+
+
+def _hull(spans: Sequence[tuple[Int64s, Int64s]]) -> tuple[int, int]:
+    filled = [(start, end) for start, end in spans if len(start)]
+    if not filled:
+        return 0, 0
+    return min(int(start.min()) for start, _ in filled), max(int(end.max()) for _, end in filled)
+
+
+def _duty(cores: Sequence[CoreSummary], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:
+    """Duty cycle by chip (`duty_cycle_tracker.cc`): what at least one of the chip's cores works on, over their hull."""
+    chips: dict[str, list[tuple[tuple[Int64s, Int64s], tuple[int, int] | None]]] = {}
+    for core in cores:
+        chips.setdefault(core.info.chip, []).append((core.active, core.span))
+    for plane in trace.planes:
+        if is_sparse_core(plane):
+            chips.setdefault(device_info(plane).chip, []).append(_sparse_activity(plane, on_chunk))
+    duty = []
+    for parts in chips.values():
+        starts = np.concatenate([active[0] for active, _ in parts])
+        ends = np.concatenate([active[1] for active, _ in parts])
+        spans = [span for _, span in parts if span is not None]
+        if spans:
+            whole = max(last for _, last in spans) - min(first for first, _ in spans)
+            duty.append(ChipDuty(union_length(starts, ends), whole))
+    return tuple(duty)
+
+
+def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[tuple[Int64s, Int64s], tuple[int, int] | None]:
+    """Active intervals and hull of a SparseCore; all its ops count as work."""
+    ops = []
+    for line in plane.lines:
+        if line.name == SPARSE_OPS_LINE:
+            ops.append(event_spans(line, line.events(on_chunk=on_chunk)))
+    first, last = _hull([*ops, *_line_spans(plane, SPARSE_MODULES_LINE, device=False)])
+    none = np.zeros(0, np.int64)
+    starts = np.concatenate([start for start, _ in ops]) if ops else none
+    ends = np.concatenate([end for _, end in ops]) if ops else none
+    return union(starts, ends), (first, last) if last > first else None
+
+
+def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:
+    start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
+    if isinstance(start, int) and isinstance(stop, int) and 0 < start < stop:
+        return (stop - start) * 1000
+    spans = [core.span for core in cores if core.span is not None]
+    return max(last for _, last in spans) - min(first for first, _ in spans) if spans else None

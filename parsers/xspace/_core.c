@@ -1,0 +1,590 @@
+/* The wire-decoding core in C. What the functions do is written down in core.py; here is how.
+ *
+ * The loops run without the GIL over buffers that Python owns. They trust nothing: lengths and alignment are checked on
+ * entry, outputs may not overlap anything, and every span, key and byte position is checked where it is used, from a
+ * local copy. Arithmetic that may wrap around is unsigned.
+ *
+ * Stable ABI from Python 3.11 on (the buffer protocol joined it there), the plain one on 3.10.
+ */
+#include <patchlevel.h>
+#if PY_VERSION_HEX >= 0x030B0000
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define LIKELY(x) (x)
+#define UNLIKELY(x) (x)
+#define INLINE static inline
+#endif
+
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define WORDS 1 /* a varint of up to eight bytes is read at once */
+#endif
+
+enum { OK = 0, INCOMPLETE = 1, MALFORMED = 2, FULL = 3 };
+enum { VARINT = 0, FIXED64 = 1, LEN = 2, FIXED32 = 5 };
+enum { HAS_OFFSET = 1, HAS_OCCURRENCES = 2, EVENT_MALFORMED = 4 };
+enum { KIND_ABSENT = 0, KIND_EMPTY = 1 };
+enum { MAX_TAG_BYTES = 5, MAX_VARINT_BYTES = 10 };
+
+/* ---- one field ---- */
+
+typedef struct {
+    uint32_t number;
+    uint32_t wire;
+    int64_t begin;  /* the value's bytes */
+    int64_t end;    /* may be past the message for LEN */
+    uint64_t value; /* of a varint */
+} Field;
+
+/* The bytes that may be read. A message inside them has its own, nearer end. */
+typedef struct {
+    const uint8_t *data;
+    int64_t size;
+} Bytes;
+
+/* Reads the varint at *at, which must end before `stop`; moves *at behind it. */
+INLINE int read_varint(Bytes bytes, int64_t *at, int64_t stop, int max_bytes, uint64_t *value) {
+    int64_t p = *at;
+    if (LIKELY(p < stop && bytes.data[p] < 0x80)) {
+        *value = bytes.data[p];
+        *at = p + 1;
+        return OK;
+    }
+#ifdef WORDS
+    if (LIKELY(max_bytes >= 8 && bytes.size - p >= 8)) {
+        /* Eight bytes at once, perhaps beyond `stop`: the last byte of the varint is the first without the top bit. */
+        uint64_t word, last;
+        memcpy(&word, bytes.data + p, 8);
+        last = ~word & 0x8080808080808080u;
+        if (LIKELY(last != 0)) {
+            int64_t next = p + (__builtin_ctzll(last) >> 3) + 1;
+            if (UNLIKELY(next > stop))
+                return INCOMPLETE;
+            word &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7fu;
+            word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+            word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+            *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+            *at = next;
+            return OK;
+        }
+    }
+#endif
+    uint64_t sum = 0;
+    for (int i = 0; i < max_bytes; i++) {
+        if (UNLIKELY(p + i >= stop))
+            return INCOMPLETE;
+        uint64_t byte = bytes.data[p + i];
+        sum |= (byte & 0x7f) << (7 * i); /* the tenth byte's upper bits fall off, as in protobuf */
+        if (byte < 0x80) {
+            *value = sum;
+            *at = p + i + 1;
+            return OK;
+        }
+    }
+    return MALFORMED;
+}
+
+/* Reads a length: as a varint, but bits beyond the 63rd are a fault. */
+INLINE int read_length(Bytes bytes, int64_t *at, int64_t stop, int64_t *length) {
+    uint64_t value;
+    int64_t begin = *at;
+    int status = read_varint(bytes, at, stop, MAX_VARINT_BYTES, &value);
+    if (UNLIKELY(status != OK))
+        return status;
+    if (UNLIKELY(*at - begin == MAX_VARINT_BYTES && bytes.data[*at - 1] != 0))
+        return MALFORMED;
+    if (UNLIKELY(value > (uint64_t)(INT64_MAX - *at)))
+        return MALFORMED;
+    *length = (int64_t)value;
+    return OK;
+}
+
+/* Reads the field whose tag is at data[at] in a message that ends at `stop`. */
+INLINE int read_field(Bytes bytes, int64_t at, int64_t stop, Field *field) {
+    uint64_t tag;
+    int64_t length;
+    int status = read_varint(bytes, &at, stop, MAX_TAG_BYTES, &tag);
+    if (UNLIKELY(status != OK))
+        return status;
+    if (UNLIKELY(tag < 8 || tag > UINT32_MAX))
+        return MALFORMED;
+    field->number = (uint32_t)(tag >> 3);
+    field->wire = (uint32_t)(tag & 7);
+    field->value = 0;
+    field->begin = at;
+    switch (field->wire) {
+    case VARINT:
+        status = read_varint(bytes, &at, stop, MAX_VARINT_BYTES, &field->value);
+        field->end = at;
+        return status;
+    case LEN:
+        status = read_length(bytes, &at, stop, &length);
+        if (UNLIKELY(status != OK))
+            return status;
+        field->begin = at;
+        field->end = at + length;
+        return OK;
+    case FIXED64:
+        field->end = at + 8;
+        return stop - at >= 8 ? OK : INCOMPLETE;
+    case FIXED32:
+        field->end = at + 4;
+        return stop - at >= 4 ? OK : INCOMPLETE;
+    default: /* groups and unassigned wire types */
+        return MALFORMED;
+    }
+}
+
+/* The same for a field inside a message that is all there: a payload past its end is a fault. */
+INLINE int read_inner(Bytes bytes, int64_t at, int64_t stop, Field *field) {
+    int status = read_field(bytes, at, stop, field);
+    return LIKELY(status == OK) && UNLIKELY(field->end > stop) ? INCOMPLETE : status;
+}
+
+/* ---- arguments ---- */
+
+enum { MAX_ARRAYS = 8 };
+
+typedef struct {
+    Py_buffer view[MAX_ARRAYS];
+    int count;
+} Arrays;
+
+static void release(Arrays *arrays) {
+    for (int i = 0; i < arrays->count; i++)
+        PyBuffer_Release(&arrays->view[i]);
+    arrays->count = 0;
+}
+
+static int refuse(Arrays *arrays, const char *message) {
+    release(arrays);
+    PyErr_SetString(PyExc_ValueError, message);
+    return 0;
+}
+
+/* Takes `inputs` readable buffers, then `outputs` writable ones. Fails with an exception, everything released. */
+static int acquire(Arrays *arrays, PyObject *const *args, int inputs, int outputs) {
+    arrays->count = 0;
+    for (int i = 0; i < inputs + outputs; i++) {
+        if (PyObject_GetBuffer(args[i], &arrays->view[i], i < inputs ? PyBUF_SIMPLE : PyBUF_WRITABLE) < 0) {
+            release(arrays);
+            return 0;
+        }
+        arrays->count++;
+    }
+    for (int i = inputs; i < arrays->count; i++) {
+        uintptr_t from = (uintptr_t)arrays->view[i].buf, to = from + (uintptr_t)arrays->view[i].len;
+        for (int j = 0; j < i; j++) {
+            uintptr_t other = (uintptr_t)arrays->view[j].buf;
+            if (from < to && other < to && from < other + (uintptr_t)arrays->view[j].len)
+                return refuse(arrays, "an output overlaps another array");
+        }
+    }
+    return 1;
+}
+
+/* Whether array `i` holds `count` items of `size` bytes (a power of two), aligned. */
+static int holds(const Arrays *arrays, int i, Py_ssize_t count, Py_ssize_t size) {
+    const Py_buffer *view = &arrays->view[i];
+    return view->len % size == 0 && view->len / size == count && (uintptr_t)view->buf % (uintptr_t)size == 0;
+}
+
+static Bytes bytes_of(const Arrays *arrays) {
+    Bytes bytes = {arrays->view[0].buf, arrays->view[0].len};
+    return bytes;
+}
+
+static int expect_args(Py_ssize_t given, Py_ssize_t wanted) {
+    if (given == wanted)
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%zd arguments wanted, %zd given", wanted, given);
+    return 0;
+}
+
+/* ---- split ---- */
+
+typedef struct {
+    int64_t count;
+    int64_t next;
+    int status;
+} Split;
+
+static Split split_loop(Bytes bytes, int64_t start, int64_t capacity, uint32_t *number,
+                        uint8_t *wire, int64_t *begin, int64_t *end) {
+    Split out = {0, start, OK};
+    while (out.next < bytes.size) {
+        Field field;
+        if (UNLIKELY(out.count == capacity)) {
+            out.status = FULL;
+            break;
+        }
+        int status = read_field(bytes, out.next, bytes.size, &field);
+        if (UNLIKELY(status != OK)) {
+            out.status = status;
+            break;
+        }
+        number[out.count] = field.number;
+        wire[out.count] = (uint8_t)field.wire;
+        begin[out.count] = field.begin;
+        end[out.count] = field.end;
+        out.count++;
+        out.next = field.end;
+    }
+    return out;
+}
+
+/* split(buf, number, wire, begin, end, start) -> (count, next, status); status FULL: call again from `next`. */
+static PyObject *core_split(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    Split out;
+    (void)module;
+    if (!expect_args(given, 6))
+        return NULL;
+    Py_ssize_t start = PyLong_AsSsize_t(args[5]);
+    if (start == -1 && PyErr_Occurred())
+        return NULL;
+    if (!acquire(&a, args, 1, 4))
+        return NULL;
+    Py_ssize_t size = a.view[0].len, n = a.view[2].len;
+    if (!holds(&a, 1, n, 4) || !holds(&a, 3, n, 8) || !holds(&a, 4, n, 8) || start < 0 || start > size) {
+        refuse(&a, "outputs of different lengths, not aligned, or a start outside the bytes");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    out = split_loop(bytes_of(&a), start, n, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf);
+    Py_END_ALLOW_THREADS
+    release(&a);
+    return Py_BuildValue("LLi", (long long)out.count, (long long)out.next, out.status);
+}
+
+/* ---- events ---- */
+
+static int64_t events_loop(Bytes bytes, int64_t n, const int64_t *begin, const int64_t *end,
+                           int64_t *metadata_id, int64_t *offset, int64_t *duration, uint8_t *flags) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = begin[i], stop = end[i];
+        uint64_t id = 0, first = 0, length = 0;
+        uint8_t flag = 0;
+        if (UNLIKELY(at < 0 || at > stop || stop > bytes.size))
+            return i;
+        while (at < stop) {
+            Field field;
+            if (UNLIKELY(read_inner(bytes, at, stop, &field) != OK)) {
+                flag |= EVENT_MALFORMED;
+                break;
+            }
+            at = field.end;
+            if (field.wire != VARINT)
+                continue;
+            switch (field.number) {
+            case 1:
+                id = field.value;
+                break;
+            case 2:
+                first = field.value;
+                flag = HAS_OFFSET;
+                break;
+            case 3:
+                length = field.value;
+                break;
+            case 5:
+                first = field.value;
+                flag = HAS_OCCURRENCES;
+                break;
+            default:
+                break;
+            }
+        }
+        metadata_id[i] = (int64_t)id;
+        offset[i] = (int64_t)first;
+        duration[i] = (int64_t)length;
+        flags[i] = flag;
+    }
+    return n;
+}
+
+/* events(buf, begin, end, metadata_id, offset, duration, flags) -> None */
+static PyObject *core_events(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    (void)module;
+    if (!expect_args(given, 7) || !acquire(&a, args, 3, 4))
+        return NULL;
+    Py_ssize_t n = a.view[6].len;
+    int fits = 1;
+    for (int i = 1; i < 6; i++)
+        fits = fits && holds(&a, i, n, 8);
+    if (!fits) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = events_loop(bytes_of(&a), n, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf,
+                       a.view[5].buf, a.view[6].buf);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "a span lies outside the bytes, or ends before it begins");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
+/* ---- stats ---- */
+
+typedef struct {
+    uint64_t id;
+    uint64_t value;
+    int64_t length;
+    uint8_t kind;
+} Stat;
+
+INLINE int read_stat(Bytes bytes, int64_t at, int64_t stop, Stat *stat) {
+    stat->id = 0;
+    stat->value = 0;
+    stat->length = 0;
+    stat->kind = KIND_EMPTY;
+    while (at < stop) {
+        Field field;
+        int status = read_inner(bytes, at, stop, &field);
+        if (UNLIKELY(status != OK))
+            return status;
+        at = field.end;
+        /* number and wire type of XStat's fields: id; double; uint64, int64, ref; str, bytes, compressed_str */
+        switch (field.number << 3 | field.wire) {
+        case 1 << 3 | VARINT:
+            stat->id = field.value;
+            break;
+        case 2 << 3 | FIXED64:
+            stat->kind = 2;
+            stat->length = 0;
+            memcpy(&stat->value, bytes.data + field.begin, 8);
+            break;
+        case 3 << 3 | VARINT:
+        case 4 << 3 | VARINT:
+        case 7 << 3 | VARINT:
+            stat->kind = (uint8_t)field.number;
+            stat->length = 0;
+            stat->value = field.value;
+            break;
+        case 5 << 3 | LEN:
+        case 6 << 3 | LEN:
+        case 8 << 3 | LEN:
+            stat->kind = (uint8_t)field.number;
+            stat->length = field.end - field.begin;
+            stat->value = (uint64_t)field.begin;
+            break;
+        default:
+            break;
+        }
+    }
+    return OK;
+}
+
+typedef struct {
+    const int64_t *id;
+    int64_t count;
+    uint64_t low_bits; /* bit b is set when some id ends in the six bits b */
+} Wanted;
+
+INLINE int64_t row_of(const Wanted *wanted, uint64_t id) {
+    if (!(wanted->low_bits >> (id & 63) & 1))
+        return -1;
+    for (int64_t row = 0; row < wanted->count; row++)
+        if ((uint64_t)wanted->id[row] == id)
+            return row;
+    return -1;
+}
+
+static int64_t stats_loop(Bytes bytes, int64_t n, const int64_t *begin, const int64_t *end,
+                          int64_t stats_field, Wanted wanted, uint8_t *kind, int64_t *value, int64_t *length) {
+    for (int64_t row = 0; row < wanted.count; row++)
+        wanted.low_bits |= (uint64_t)1 << ((uint64_t)wanted.id[row] & 63);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = begin[i], stop = end[i], missing = wanted.count;
+        if (UNLIKELY(at < 0 || at > stop || stop > bytes.size))
+            return i;
+        for (int64_t row = 0; row < wanted.count; row++) {
+            kind[row * n + i] = KIND_ABSENT;
+            value[row * n + i] = 0;
+            length[row * n + i] = 0;
+        }
+        while (at < stop && missing) {
+            Field field;
+            Stat stat;
+            if (UNLIKELY(read_inner(bytes, at, stop, &field) != OK))
+                break;
+            at = field.end;
+            if (field.number != stats_field || field.wire != LEN)
+                continue;
+            if (UNLIKELY(read_stat(bytes, field.begin, field.end, &stat) != OK))
+                continue;
+            int64_t row = row_of(&wanted, stat.id);
+            if (row < 0 || kind[row * n + i] != KIND_ABSENT)
+                continue;
+            kind[row * n + i] = stat.kind;
+            value[row * n + i] = (int64_t)stat.value;
+            length[row * n + i] = stat.length;
+            missing--;
+        }
+    }
+    return n;
+}
+
+/* stats(buf, begin, end, wanted, kind, value, length, stats_field) -> None; row r of the outputs is wanted[r]. */
+static PyObject *core_stats(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    (void)module;
+    if (!expect_args(given, 8))
+        return NULL;
+    Py_ssize_t stats_field = PyLong_AsSsize_t(args[7]);
+    if ((stats_field == -1 && PyErr_Occurred()) || !acquire(&a, args, 4, 3))
+        return NULL;
+    Py_ssize_t n = a.view[1].len / 8, k = a.view[3].len / 8, cells = a.view[4].len;
+    int fits = holds(&a, 1, n, 8) && holds(&a, 2, n, 8) && holds(&a, 3, k, 8) && holds(&a, 5, cells, 8) &&
+               holds(&a, 6, cells, 8) && (n == 0 || k == 0 ? cells == 0 : cells % n == 0 && cells / n == k);
+    if (!fits) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Wanted wanted = {a.view[3].buf, k, 0};
+    Py_BEGIN_ALLOW_THREADS
+    done = stats_loop(bytes_of(&a), n, a.view[1].buf, a.view[2].buf, stats_field, wanted,
+                      a.view[4].buf, a.view[5].buf, a.view[6].buf);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "a span lies outside the bytes, or ends before it begins");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
+/* ---- nesting ---- */
+
+/* The stack of open events is the chain of parents that starts at the event before. */
+static int64_t nest_loop(int64_t n, const int64_t *start, const int64_t *end, int64_t *parent, int32_t *depth,
+                         int64_t *self_ps) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = start[i], to = end[i], top = i - 1;
+        uint64_t duration = (uint64_t)to - (uint64_t)from;
+        if (UNLIKELY(i > 0 && (start[i - 1] > from || (start[i - 1] == from && end[i - 1] < to))))
+            return i;
+        while (top >= 0 && end[top] < to)
+            top = parent[top];
+        parent[i] = top;
+        depth[i] = top < 0 ? 0 : (int32_t)((uint32_t)depth[top] + 1);
+        self_ps[i] = (int64_t)duration;
+        if (top >= 0)
+            self_ps[top] = (int64_t)((uint64_t)self_ps[top] - duration);
+    }
+    return n;
+}
+
+/* nest(start, end, parent, depth, self_ps) -> None */
+static PyObject *core_nest(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    (void)module;
+    if (!expect_args(given, 5) || !acquire(&a, args, 2, 3))
+        return NULL;
+    Py_ssize_t n = a.view[0].len / 8;
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, n, 8) || !holds(&a, 3, n, 4) ||
+        !holds(&a, 4, n, 8)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = nest_loop(n, a.view[0].buf, a.view[1].buf, a.view[2].buf, a.view[3].buf, a.view[4].buf);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "events must be sorted by start, then by descending end");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
+/* ---- groups ---- */
+
+/* Adds up (or takes the minimum of) values by key; keys have 4 or 8 bytes. The outputs are set up by the caller. */
+static int64_t group_loop(int64_t n, const void *keys, int wide, const int64_t *values, int64_t k, int64_t *out,
+                          int minimum) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t key = wide ? ((const int64_t *)keys)[i] : ((const int32_t *)keys)[i];
+        if (UNLIKELY(key < 0 || key >= k))
+            return i;
+        if (!minimum)
+            out[key] = (int64_t)((uint64_t)out[key] + (uint64_t)values[i]);
+        else if (values[i] < out[key])
+            out[key] = values[i];
+    }
+    return n;
+}
+
+static PyObject *group(PyObject *const *args, Py_ssize_t given, int minimum) {
+    Arrays a;
+    int64_t done;
+    if (!expect_args(given, 3) || !acquire(&a, args, 2, 1))
+        return NULL;
+    Py_ssize_t n = a.view[1].len / 8, k = a.view[2].len / 8;
+    int wide = holds(&a, 0, n, 8);
+    if (!(wide || holds(&a, 0, n, 4)) || !holds(&a, 1, n, 8) || !holds(&a, 2, k, 8)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = group_loop(n, a.view[0].buf, wide, a.view[1].buf, k, a.view[2].buf, minimum);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "a key lies outside the output");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
+/* sum_by_key(keys, values, out) -> None; adds to what `out` holds. */
+static PyObject *core_sum_by_key(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    (void)module;
+    return group(args, given, 0);
+}
+
+/* min_by_key(keys, values, out) -> None; lowers what `out` holds. */
+static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    (void)module;
+    return group(args, given, 1);
+}
+
+/* ---- module ---- */
+
+#define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
+
+static PyMethodDef functions[] = {
+    FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(nest),
+    FUNCTION(sum_by_key), FUNCTION(min_by_key), {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_doc = "Loops of the wire-decoding core; see core_c.py.",
+    .m_size = 0,
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

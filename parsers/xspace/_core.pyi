@@ -1,0 +1,20 @@
+"""Loops in C over buffers that the caller provides; see _core.c and core_c.py."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Bytes = NDArray[np.uint8]
+_Ints = NDArray[np.int64]
+
+def split(
+    buf: _Bytes, number: NDArray[np.uint32], wire: _Bytes, begin: _Ints, end: _Ints, start: int, /
+) -> tuple[int, int, int]: ...
+def events(
+    buf: _Bytes, begin: _Ints, end: _Ints, metadata_id: _Ints, offset: _Ints, duration: _Ints, flags: _Bytes, /
+) -> None: ...
+def stats(
+    buf: _Bytes, begin: _Ints, end: _Ints, wanted: _Ints, kind: _Bytes, value: _Ints, length: _Ints, stats_field: int, /
+) -> None: ...
+def nest(start: _Ints, end: _Ints, parent: _Ints, depth: NDArray[np.int32], self_ps: _Ints, /) -> None: ...
+def sum_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...
+def min_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...

@@ -1,0 +1,183 @@
+"""Event metadata and stat metadata of a plane: names at once, everything else on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.proto import xplane_pb2
+from tpuprof.parsers.xspace.core import StatFields, split_fields, stat_columns
+from tpuprof.parsers.xspace.walk import LEN, VARINT, text, varint
+
+StatValue: TypeAlias = int | float | str | bytes | None
+"""A decoded stat: double, uint64, int64, text (a reference is resolved to its text), bytes, or None without a value."""
+
+STATS_OF_EVENT = 4
+STATS_OF_EVENT_METADATA = 5
+STATS_OF_PLANE = 6
+
+# XStat's value fields
+KIND_DOUBLE, KIND_UINT64, KIND_INT64, KIND_STR, KIND_BYTES, KIND_REF, KIND_COMPRESSED = range(2, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """The entries of one metadata map (event or stat metadata), still encoded.
+
+    Attributes:
+        body: the encoded messages, one after the other.
+        ids: metadata ids, ascending, int64[n].
+        begin, end: where each message lies in `body`, int64[n].
+        name_begin, name_end: where each message's name (field 2) lies, int64[n]; equal where it has none.
+        display_begin, display_end: the same for the display name (field 4; description of stat metadata is field 3).
+        damaged: entries that could not be read and are left out.
+    """
+
+    body: bytes
+    ids: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name_begin: NDArray[np.int64]
+    name_end: NDArray[np.int64]
+    display_begin: NDArray[np.int64]
+    display_end: NDArray[np.int64]
+    damaged: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, metadata_id: int) -> int | None:
+        """Row of a metadata id, or None when the profile has no such entry."""
+        at = int(np.searchsorted(self.ids, metadata_id))
+        return at if at < len(self.ids) and self.ids[at] == metadata_id else None
+
+    def rows(self, metadata_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of many ids, -1 where there is no entry."""
+        if not len(self.ids):
+            return np.full(len(metadata_ids), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, metadata_ids), len(self.ids) - 1)
+        return np.where(self.ids[at] == metadata_ids, at, -1).astype(np.int64)
+
+    def name(self, row: int) -> str:
+        """Name of a row (for an HLO op: its full text)."""
+        return text(self.body[self.name_begin[row] : self.name_end[row]])
+
+    def display_name(self, row: int) -> str:
+        """Display name of a row (for an HLO op: its short name), often empty."""
+        return text(self.body[self.display_begin[row] : self.display_end[row]])
+
+    def find_names(self, names: Sequence[str]) -> dict[str, int]:
+        """Ids of the entries with these names; the lowest id where a name stands twice."""
+        wanted = {name.encode(): name for name in names}
+        lengths = self.name_end - self.name_begin
+        found: dict[str, int] = {}
+        for length in {len(key) for key in wanted}:
+            for row in np.flatnonzero(lengths == length):
+                name = wanted.get(self.body[self.name_begin[row] : self.name_end[row]])
+                if name is not None:
+                    found.setdefault(name, int(self.ids[row]))
+        return found
+
+    def stats(self, wanted: NDArray[np.int64], rows: NDArray[np.int64] | None = None) -> StatFields:
+        """Columns of the stats of event metadata: arrays [k, n] for k stat ids over all rows, or over `rows`."""
+        begin = self.begin if rows is None else self.begin[rows]
+        end = self.end if rows is None else self.end[rows]
+        return stat_columns(self.body, begin, end, STATS_OF_EVENT_METADATA, wanted)
+
+    def message(self, row: int) -> xplane_pb2.XEventMetadata:
+        """One entry of event metadata as protobuf: every field, stats and child ids included.
+
+        Raises:
+            google.protobuf.message.DecodeError: the entry is damaged.
+        """
+        return xplane_pb2.XEventMetadata.FromString(self.body[self.begin[row] : self.end[row]])
+
+
+def _spans(
+    begin: NDArray[np.int64], end: NDArray[np.int64], owner: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The last span of each owner; empty spans for owners without one."""
+    first, last = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    first[owner] = begin  # with repeated owners numpy keeps the last one, as protobuf does
+    last[owner] = end
+    return first, last
+
+
+def _joined(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
+    """Copies spans one after the other; returns the bytes and the n + 1 borders."""
+    borders = np.zeros(len(begin) + 1, np.int64)
+    np.cumsum(end - begin, out=borders[1:])
+    joined = b"".join([body[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)])
+    return joined, borders
+
+
+def _intact(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which messages can be split to their end; one call a message, so asked only when their join is not whole."""
+    good = np.zeros(len(begin), np.bool_)
+    for row, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        fields = split_fields(body[a:b])
+        good[row] = fields.status == 0 and fields.next == b - a
+    return good
+
+
+def _split_all(
+    body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[bytes, NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], int]:
+    """Fields of many messages in one call: a row of message bodies is itself a valid message body.
+
+    One damaged message would spoil its successors; so it is looked for, when there is one, and left out.
+    """
+    joined, borders = _joined(body, begin, end)
+    fields = split_fields(joined)
+    damaged = 0
+    misaligned = (
+        fields.status != 0
+        or fields.next != len(joined)
+        or bool(np.isin(borders[:-1][np.diff(borders) > 0], np.append(fields.end, 0), invert=True).any())
+    )
+    if misaligned:
+        good = _intact(joined, borders[:-1], borders[1:])
+        damaged = int((~good).sum())
+        joined, borders = _joined(joined, borders[:-1][good], borders[1:][good])
+        fields = split_fields(joined)
+    return joined, borders, fields.number, fields.wire, fields.begin, fields.end, damaged
+
+
+def read_table(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], display_field: int = 4) -> MetadataTable:
+    """Reads the map entries at `body[begin:end]` (key = 1, message = 2).
+
+    Args:
+        display_field: field number of the second text of the message: 4 for event metadata, 3 for stat metadata.
+
+    Later entries with the same key win, as in protobuf. Damaged entries are left out and counted.
+    """
+    joined, borders, number, wire, field_begin, field_end, lost = _split_all(body, begin, end)
+    n = len(borders) - 1
+    owner = np.searchsorted(borders, field_begin, side="right") - 1
+    is_value = (number == 2) & (wire == LEN)
+    value_begin, value_end = _spans(field_begin[is_value], field_end[is_value], owner[is_value], n)
+    is_key = (number == 1) & (wire == VARINT)
+    keys = np.zeros(n, np.int64)
+    for at, a, b in zip(owner[is_key].tolist(), field_begin[is_key].tolist(), field_end[is_key].tolist(), strict=True):
+        keys[at] = joined[a] if b - a == 1 else varint(joined[a:b])
+
+    order = np.argsort(keys, kind="stable")
+    last = np.append(np.diff(keys[order]) != 0, True) if n else np.zeros(0, np.bool_)
+    order = order[last]
+    messages, edges, number, wire, field_begin, field_end, more = _split_all(
+        joined, value_begin[order], value_end[order]
+    )
+    ids = keys[order]
+    if more:
+        good = _intact(joined, value_begin[order], value_end[order])
+        ids = ids[good]
+    owner = np.searchsorted(edges, field_begin, side="right") - 1
+    spans = []
+    for field in (2, display_field):
+        chosen = (number == field) & (wire == LEN)
+        spans.append(_spans(field_begin[chosen], field_end[chosen], owner[chosen], len(ids)))
+    return MetadataTable(messages, ids, edges[:-1], edges[1:], *spans[0], *spans[1], lost + more)
