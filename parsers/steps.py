@@ -259,6 +259,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     return tuple(
         StepBreakdown(
             compute_ps=float(compute[at]),
+            active_ps=float(grid.part_ps[:, at, COMPUTE].mean()),
             infeed_ps=float(slowest_infeed[at]),
             outfeed_ps=float(mean_outfeed[at]),
             idle_ps=float(idle[at]),

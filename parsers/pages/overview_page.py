@@ -71,9 +71,13 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class StepBreakdown:
-    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps`)."""
+    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps`).
+
+    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores.
+    """
 
     compute_ps: float
+    active_ps: float
     infeed_ps: float
     outfeed_ps: float
     idle_ps: float

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.xspace import core_scalar
+from tpuprof.parsers.xspace.core_split import split
 from tpuprof.parsers.xspace.core_types import (
     EVENT_MALFORMED,
     HAS_OCCURRENCES,
@@ -30,28 +31,9 @@ _STAT_WIRE = {2: 1, 3: 0, 4: 0, 5: 2, 6: 2, 7: 0, 8: 2}
 
 def split_fields(buf: Buffer, start: int = 0) -> Fields:
     """See `core.split_fields`."""
-    data = memoryview(as_bytes(buf))
+    data = as_bytes(buf)
     check_start(len(data), start)
-    number, wire, begin, end = [], [], [], []
-    at, status = start, OK
-    while at < len(data):
-        field = core_scalar.step(data, at, len(data))
-        if field.status != OK:
-            status = field.status
-            break
-        number.append(field.number)
-        wire.append(field.wire)
-        begin.append(field.begin)
-        end.append(field.end)
-        at = field.end
-    return Fields(
-        np.array(number, np.uint32),
-        np.array(wire, np.uint8),
-        np.array(begin, np.int64),
-        np.array(end, np.int64),
-        at,
-        status,
-    )
+    return split(data, start)
 
 
 def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:

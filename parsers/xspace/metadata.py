@@ -97,16 +97,6 @@ class MetadataTable:
         return xplane_pb2.XEventMetadata.FromString(self.body[self.begin[row] : self.end[row]])
 
 
-def _spans(
-    begin: NDArray[np.int64], end: NDArray[np.int64], owner: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The last span of each owner; empty spans for owners without one."""
-    first, last = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    first[owner] = begin  # with repeated owners numpy keeps the last one, as protobuf does
-    last[owner] = end
-    return first, last
-
-
 def _joined(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
     """Copies spans one after the other; returns the bytes and the n + 1 borders."""
     borders = np.zeros(len(begin) + 1, np.int64)
@@ -124,27 +114,54 @@ def _intact(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> ND
     return good
 
 
-def _split_all(
-    body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]
-) -> tuple[bytes, NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], int]:
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The fields of many messages, each copied behind the other.
+
+    Attributes:
+        body: the intact messages; message i lies at `borders[i]:borders[i + 1]`.
+        borders: int64[n + 1].
+        number, wire, begin, end: the fields of all messages, as in `core.Fields`.
+        owner: int64; the message of each field.
+        kept: bool; which of the messages asked for are intact.
+    """
+
+    body: bytes
+    borders: NDArray[np.int64]
+    number: NDArray[np.uint32]
+    wire: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+
+    def last(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Span of each message's last length-delimited field of that number; empty where it has none."""
+        n = len(self.borders) - 1
+        begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        chosen = (self.number == number) & (self.wire == LEN)
+        begin[self.owner[chosen]] = self.begin[chosen]  # of repeated owners numpy keeps the last, as protobuf does
+        end[self.owner[chosen]] = self.end[chosen]
+        return begin, end
+
+
+def _split_all(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> _Split:
     """Fields of many messages in one call: a row of message bodies is itself a valid message body.
 
     One damaged message would spoil its successors; so it is looked for, when there is one, and left out.
     """
     joined, borders = _joined(body, begin, end)
     fields = split_fields(joined)
-    damaged = 0
-    misaligned = (
-        fields.status != 0
-        or fields.next != len(joined)
-        or bool(np.isin(borders[:-1][np.diff(borders) > 0], np.append(fields.end, 0), invert=True).any())
-    )
-    if misaligned:
-        good = _intact(joined, borders[:-1], borders[1:])
-        damaged = int((~good).sum())
-        joined, borders = _joined(joined, borders[:-1][good], borders[1:][good])
+    kept = np.ones(len(begin), np.bool_)
+    ends = np.append(fields.end, 0)
+    if fields.status or fields.next != len(joined) or not np.isin(borders, ends).all():
+        kept = _intact(joined, borders[:-1], borders[1:])
+        joined, borders = _joined(joined, borders[:-1][kept], borders[1:][kept])
         fields = split_fields(joined)
-    return joined, borders, fields.number, fields.wire, fields.begin, fields.end, damaged
+    # a field's tag lies inside its message even where its payload is empty and ends it
+    tag = np.append(np.int64(0), fields.end[:-1])[: len(fields.end)]
+    owner = np.searchsorted(borders, tag, side="right") - 1
+    return _Split(joined, borders, fields.number, fields.wire, fields.begin, fields.end, owner, kept)
 
 
 def read_table(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], display_field: int = 4) -> MetadataTable:
@@ -155,29 +172,25 @@ def read_table(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], di
 
     Later entries with the same key win, as in protobuf. Damaged entries are left out and counted.
     """
-    joined, borders, number, wire, field_begin, field_end, lost = _split_all(body, begin, end)
-    n = len(borders) - 1
-    owner = np.searchsorted(borders, field_begin, side="right") - 1
-    is_value = (number == 2) & (wire == LEN)
-    value_begin, value_end = _spans(field_begin[is_value], field_end[is_value], owner[is_value], n)
-    is_key = (number == 1) & (wire == VARINT)
-    keys = np.zeros(n, np.int64)
-    for at, a, b in zip(owner[is_key].tolist(), field_begin[is_key].tolist(), field_end[is_key].tolist(), strict=True):
-        keys[at] = joined[a] if b - a == 1 else varint(joined[a:b])
-
-    order = np.argsort(keys, kind="stable")
-    last = np.append(np.diff(keys[order]) != 0, True) if n else np.zeros(0, np.bool_)
-    order = order[last]
-    messages, edges, number, wire, field_begin, field_end, more = _split_all(
-        joined, value_begin[order], value_end[order]
+    entries = _split_all(body, begin, end)
+    keys = np.zeros(len(entries.borders) - 1, np.int64)
+    is_key = (entries.number == 1) & (entries.wire == VARINT)
+    places = zip(
+        entries.owner[is_key].tolist(), entries.begin[is_key].tolist(), entries.end[is_key].tolist(), strict=True
     )
-    ids = keys[order]
-    if more:
-        good = _intact(joined, value_begin[order], value_end[order])
-        ids = ids[good]
-    owner = np.searchsorted(edges, field_begin, side="right") - 1
-    spans = []
-    for field in (2, display_field):
-        chosen = (number == field) & (wire == LEN)
-        spans.append(_spans(field_begin[chosen], field_end[chosen], owner[chosen], len(ids)))
-    return MetadataTable(messages, ids, edges[:-1], edges[1:], *spans[0], *spans[1], lost + more)
+    for at, a, b in places:
+        keys[at] = varint(entries.body[a:b])
+    order = np.argsort(keys, kind="stable")
+    if len(order):
+        order = order[np.append(np.diff(keys[order]) != 0, True)]
+    value_begin, value_end = entries.last(2)
+    messages = _split_all(entries.body, value_begin[order], value_end[order])
+    return MetadataTable(
+        messages.body,
+        keys[order][messages.kept],
+        messages.borders[:-1],
+        messages.borders[1:],
+        *messages.last(2),
+        *messages.last(display_field),
+        damaged=int((~entries.kept).sum() + (~messages.kept).sum()),
+    )

@@ -321,10 +321,11 @@ class Trace:
         self.source = source
         planes: list[Plane] = []
         texts: dict[int, list[str]] = {2: [], 3: [], 4: []}
-        self._broken_at, self._cut = -1, False
+        self._broken_at, self._cut, self._lost_bytes = -1, False, 0
         for window in windows(source, 0, source.size):
             for at in np.flatnonzero((window.number <= 4) & (window.wire == LEN)):
                 number, begin, end = int(window.number[at]), int(window.begin[at]), int(window.end[at])
+                self._lost_bytes = max(0, end - source.size)
                 if number == 1:
                     planes.append(Plane(source, len(planes), begin, end))
                 else:
@@ -357,7 +358,7 @@ class Trace:
             )
         whole = (
             self._broken_at < 0
-            and (self.planes or self.hostnames)
+            and (self.planes or self.hostnames or self.errors or self.warnings)
             and all(plane.name and not plane.lost_bytes for plane in self.planes)
         )
         if not whole and not any(plane.holds_something for plane in self.planes):
@@ -392,7 +393,13 @@ class Trace:
                         f"Plane {plane.name or plane.index} is damaged: its last {lost:,} bytes can't be read.",
                     )
                 )
-        if self._broken_at >= 0 and not (self.planes and self.planes[-1].lost_bytes):
+        if self._lost_bytes and not (self.planes and self.planes[-1].lost_bytes):
+            found.append(
+                Problem(
+                    "truncated", name, f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
+                )
+            )
+        if self._broken_at >= 0:
             what = "ends in the middle of a field" if self._cut else "is damaged"
             found.append(
                 Problem(

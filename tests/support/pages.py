@@ -32,6 +32,7 @@ def training_overview() -> Overview:
                 duration_ps=duration,
                 breakdown=StepBreakdown(
                     compute_ps=150.0 * MS,
+                    active_ps=152.0 * MS,
                     infeed_ps=float(infeed),
                     outfeed_ps=0.5 * MS,
                     idle_ps=float(duration - 150.5 * MS - infeed),

@@ -1,0 +1,694 @@
+"""Opens anything: turns a path into runs, and a run into host files, and says what was searched and what is wrong.
+
+TensorBoard's layout is ``LOGDIR/plugins/profile/RUN/HOST.xplane.pb``. Any part of such a path is accepted, any ancestor
+of it, a glob, and profile files in an ordinary folder. Only folders are read: a profile is opened no further than to
+see that it may be, and nothing is ever written.
+
+Names and paths are kept as they are on disk (`surrogateescape` for bytes that are no UTF-8). Sentences, hints, subjects
+of problems and the lines of `Logdir.searched` are for printing and have gone through `parsers.text.printable`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import fnmatch
+import itertools
+import os
+import re
+import shlex
+import stat
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+from urllib.parse import unquote
+
+from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.text import counted, examples, natural_key, printable
+
+NO_HOST_NAME = "(no host name)"
+
+_LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
+_MAGIC = re.compile(r"[*?\[]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+_SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Bounds of one search, so that ``/`` or a data folder full of checkpoints ends it soon.
+
+    Attributes:
+        max_depth: levels below the given folder that are still listed.
+        max_entries: folder entries looked at altogether, nearest folders and ``plugins/profile`` first.
+        pruned: names of folders that are not entered (unless given themselves).
+    """
+
+    max_depth: int = 8
+    max_entries: int = 200_000
+    pruned: frozenset[str] = frozenset(
+        {".git", ".hg", ".svn", "node_modules", "site-packages", "dist-packages", "__pycache__", ".Trash"}
+    ) | frozenset({".tox", ".nox", ".venv", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+
+
+DEFAULT_LIMITS = SearchLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """One profile file, which is there, not empty, and may be read.
+
+    Attributes:
+        host: file name without ``.xplane.pb`` or ``.xplane.pb.gz``; `NO_HOST_NAME` where nothing is left.
+        path: as to be opened; relative when the query was.
+        size_bytes: on disk, so compressed for a gzipped file.
+        modified: seconds since 1970.
+        gzipped: by its name; a reader goes by the first bytes.
+    """
+
+    host: str
+    path: str
+    size_bytes: int
+    modified: float
+    gzipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One capture: a folder with a file per host, or a single file that was asked for.
+
+    Attributes:
+        name: folder name, with the relative logdir in front (``train/2026_…``) where runs share a name. For a single
+            file the folder's name too, or the file's where the folder's says nothing (``/tmp``, the home folder).
+        path: the folder, or the single file.
+        hosts: in natural order of their names, host2 before host10; empty when every file has a problem.
+        problems: files that are left out, by name, then notes.
+        folder_modified: seconds since 1970, of the newest problem file or else the folder; for runs without hosts.
+    """
+
+    name: str
+    path: str
+    hosts: tuple[HostFile, ...]
+    problems: tuple[Problem, ...]
+    folder_modified: float = 0.0
+
+    @property
+    def size_bytes(self) -> int:
+        """Sum over the host files, as they lie on disk."""
+        return sum(host.size_bytes for host in self.hosts)
+
+    @property
+    def modified(self) -> float:
+        """Seconds since 1970: the newest host file, or `folder_modified` where there is none."""
+        return max((host.modified for host in self.hosts), default=self.folder_modified)
+
+    @property
+    def time(self) -> float:
+        """Seconds since 1970 that order runs: the time in a name ``YYYY_MM_DD_HH_MM_SS…``, else `modified`.
+
+        The profiler writes local time without a zone, so the name is read as local time here.
+        """
+        match = _RUN_TIME.match(_folder_part(self.name))
+        if match:
+            year, month, day, hour, minute, second = map(int, match.groups())
+            with contextlib.suppress(ValueError, OverflowError, OSError):  # 2026_99_…: looks like a time and is none
+                return datetime(year, month, day, hour, minute, second).timestamp()
+        return self.modified
+
+
+@dataclass(frozen=True, slots=True)
+class Logdir:
+    """What a path led to.
+
+    Attributes:
+        query: the path as it was given.
+        runs: newest first by `Run.time`, then by name; never empty.
+        searched: plain lines on what was looked for where, and which bound cut the search short.
+        problems: those that belong to no run, such as folders that may not be listed.
+    """
+
+    query: str
+    runs: tuple[Run, ...]
+    searched: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+    def find_run(self, name: str | None = None) -> Run:
+        """The run of that name, or the newest for `None`, even when its only files have problems.
+
+        Tried in turn: the exact name, the exact folder name, a prefix of the name, a prefix of the folder name. The
+        first that fits anything must fit one run only.
+
+        Raises:
+            ProfileError: `unknown_run`, exit code 3, with the names that there are.
+        """
+        if name is None and self.runs:
+            return self.runs[0]
+        wanted = (name or "").rstrip("/")
+        attempts = (
+            [run for run in self.runs if run.name == wanted],
+            [run for run in self.runs if _folder_part(run.name) == wanted],
+            [run for run in self.runs if run.name.startswith(wanted)],
+            [run for run in self.runs if _folder_part(run.name).startswith(wanted)],
+        )
+        fits = next((attempt for attempt in attempts if attempt), [])
+        if len(fits) == 1:
+            return fits[0]
+        trouble = "fits more than one run" if fits else "is the name of no run"
+        names = examples([run.name for run in fits or self.runs], 12) or "there is none"
+        raise ProfileError(
+            "unknown_run",
+            f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}.",
+            "give a run's name, or the beginning of one",
+            EXIT_NOT_FOUND,
+        )
+
+
+def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIMITS) -> Logdir:
+    """Finds the runs that `path` leads to.
+
+    `path` may be relative, start with ``~``, end with a slash, be a glob (``*``, ``?``, ``[…]``, ``**``) where no file
+    has that very name, a profile file, a file beside one, a run folder, ``plugins/profile``, ``plugins``, the logdir,
+    or any folder above it. Every folder with profile files in it is a run; one reached twice is listed once. A file
+    that cannot be used is a problem of its run and never in the way of the others.
+
+    Raises:
+        ProfileError: `not_found` (exit code 3) where no profile file is, with what was searched and what is there
+            instead; `unsupported_scheme` (3) for URLs; `unreadable` (4) for a folder that may not be listed. For a
+            file that is no profile by its name and can't be read either, the code of its problem (3 or 4).
+    """
+    query = os.fspath(path)
+    where = _local_path(query)
+    if _exists(where):
+        return _open_folders(query, [where], [], limits) if os.path.isdir(where) else _open_file(query, where, limits)
+    if not _MAGIC.search(where):
+        raise _missing(where)
+    matches, lines = _expand_glob(where, limits)
+    folders = [match for match in matches if os.path.isdir(match)]
+    others = [match for match in matches if not os.path.isdir(match)]
+    files = [match for match in others if _kind(os.path.basename(match)) in ("profile", "riegeli")]
+    if folders or files:
+        found = _open_folders(query, folders, files, limits)
+        return replace(found, searched=tuple(dict.fromkeys((*found.searched, *lines))))
+    there = f"matches {examples(others)}, which by their names are no profiles" if others else "matches nothing"
+    bounds = "".join(f"; {line}" for line in lines)
+    sentence = f"The pattern {printable(where)} {there}{bounds}."
+    raise ProfileError("not_found", sentence, _LAYOUT_HINT, EXIT_NOT_FOUND)
+
+
+# --- from the query to paths
+
+
+def _local_path(query: str) -> str:
+    """The query as a local path: ``~`` and ``file://`` resolved, slashes at the end gone; other URLs are refused."""
+    if not query:
+        raise ProfileError("not_found", "The path is empty.", "is a shell variable unset?", EXIT_NOT_FOUND)
+    try:
+        usable = b"\0" not in os.fsencode(query)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ProfileError("not_found", f"No file can be named {printable(query)}.", _LAYOUT_HINT, EXIT_NOT_FOUND)
+    match = _SCHEME.match(query)
+    if match and not os.path.lexists(query):
+        if match[1].lower() != "file":
+            raise _unsupported(query, match[1].lower())
+        query = unquote(query[match.end() :], errors="surrogateescape").replace("\0", "")
+    return os.path.expanduser(query).rstrip("/") or "/"
+
+
+def _unsupported(query: str, scheme: str) -> ProfileError:
+    source = query.rstrip("/")
+    local = shlex.quote(f"./{os.path.basename(source)}")
+    copies = {"gs": f"gcloud storage cp -r {shlex.quote(source)} .", "s3": f"aws s3 cp --recursive {source} {local}"}
+    hint = f"{copies[scheme]} && tpuprof-tui {local}" if scheme in copies else "copy it to a local folder first"
+    sentence = f"{printable(query)} is not on this machine, and {scheme}:// paths are not read."
+    return ProfileError("unsupported_scheme", sentence, printable(hint), EXIT_NOT_FOUND)
+
+
+def _exists(where: str) -> bool:
+    try:
+        os.lstat(where)
+    except OSError as error:
+        if error.errno not in _GONE:  # not permitted, a mount that lost its server, ...
+            raise _unreadable(where, error) from error
+        return False
+    return True
+
+
+def _missing(where: str) -> ProfileError:
+    """For a path that does not exist: the nearest folder that does, and what in it looks like what was meant."""
+    parent, missing = os.path.split(where)
+    while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
+        parent, missing = os.path.split(parent)
+    names = _names(parent, 2000)
+    close = difflib.get_close_matches(missing, names, 1)
+    hint = f"did you mean {printable(os.path.join(parent, close[0]))}?" if close else _LAYOUT_HINT
+    holds = f"which holds {examples(names)}" if names else "which is empty or may not be listed"
+    nearest = f"the nearest folder that does is {printable(parent or '.')}, {holds}"
+    return ProfileError("not_found", f"{printable(where)} does not exist; {nearest}.", hint, EXIT_NOT_FOUND)
+
+
+def _names(folder: str, limit: int) -> list[str]:
+    try:
+        with os.scandir(folder or ".") as entries:
+            return sorted((entry.name for entry in itertools.islice(entries, limit)), key=natural_key)
+    except OSError:
+        return []
+
+
+def _expand_glob(pattern: str, limits: SearchLimits) -> tuple[list[str], list[str]]:
+    """Paths that match, and lines on bounds that were hit; unlike glob.glob, ``**`` has some, and fears no loops."""
+    current = ["/" if pattern.startswith("/") else ""]
+    lines: list[str] = []
+    for part in (part for part in pattern.split("/") if part not in ("", ".")):
+        walk = _Walk(limits)
+        if part == "**":
+            walk.search(current)
+            current = [folder.path for folder in walk.folders]
+        elif _MAGIC.search(part):
+            current = [os.path.join(folder, name) for folder in current for name in walk.names(folder, part)]
+        else:
+            current = [path for path in (os.path.join(folder, part) for folder in current) if os.path.lexists(path)]
+        lines += walk.bounds_hit()
+    return sorted((path or "." for path in current), key=natural_key), lines
+
+
+# --- walking folders
+
+
+_Kind = Literal["profile", "riegeli", "hlo", "cache", "trace", "events", "other"]
+_KINDS: dict[_Kind, str] = {
+    "hlo": "an HLO module saved beside a profile",
+    "cache": "a file that XProf keeps for itself",
+    "trace": "a trace for a viewer, without the figures of a profile",
+    "events": "a TensorBoard event file",
+}
+# Longest match does not matter: the first that fits decides. What XProf 2.24 writes into a run folder, and older ones.
+_SUFFIXES: tuple[tuple[str, _Kind], ...] = (
+    (".xplane.pb", "profile"),
+    (".xplane.pb.gz", "profile"),
+    (".xplane.riegeli", "riegeli"),
+    (".hlo_proto.pb", "hlo"),
+    (".op_stats_v2.pb", "cache"),
+    (".op_stats.pb", "cache"),
+    (".smart_suggestion.pb", "cache"),
+    (".dcn_collective_stats.pb", "cache"),
+    (".SSTABLE", "cache"),
+    (".cache_version.txt", "cache"),
+    (".cached_tools.json", "cache"),
+    (".trace.json.gz", "trace"),
+    (".trace.json", "trace"),
+    (".perfetto_trace.json.gz", "trace"),
+)
+
+
+def _kind(name: str) -> _Kind:
+    """What a file is by its name; with a dot in front, so that a bare ``xplane.pb`` counts, as it does for XProf."""
+    if name.startswith("._"):  # what macOS leaves beside every file on a foreign disk and in a tar
+        return "other"
+    if name.startswith("events.out.tfevents"):
+        return "events"
+    return next((kind for suffix, kind in _SUFFIXES if f".{name}".endswith(suffix)), "other")
+
+
+def _host_name(name: str) -> str:
+    for suffix, kind in _SUFFIXES:
+        if kind in ("profile", "riegeli") and f".{name}".endswith(suffix):
+            return f".{name}"[: -len(suffix)][1:]
+    return name
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What one folder holds: subfolders, and file names by kind (of kind `other` some only)."""
+
+    path: str
+    modified: float = 0.0
+    subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
+    files: dict[_Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
+    file_count: int = 0
+
+    def take(self, entry: os.DirEntry[str]) -> None:
+        with contextlib.suppress(OSError):  # a link that leads round in circles: no folder, so inspected as a file
+            if entry.is_dir():
+                self.subfolders.append((entry.name, entry.is_symlink()))
+                return
+        self.file_count += 1
+        kind = _kind(entry.name)
+        if kind != "other" or len(self.files[kind]) < 100:
+            self.files[kind].append(entry.name)
+
+    def profiles(self) -> list[str]:
+        return self.files["profile"] + self.files["riegeli"]
+
+    def holds(self) -> list[str]:
+        """Names of all that is in it, subfolders first and with a slash."""
+        names = [name for names in self.files.values() for name in names]
+        return [f"{name}/" for name, _ in sorted(self.subfolders)] + sorted(names, key=natural_key)
+
+    def is_run_folder(self) -> bool:
+        """Whether it lies where only runs do, whatever it holds."""
+        return os.path.abspath(self.path).split("/")[-3:-1] == ["plugins", "profile"]
+
+
+class _Walk:
+    """A bounded search that lists every folder once, whatever links lead to it."""
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self.limits = limits
+        self.folders: list[_Folder] = []
+        self.denied: list[tuple[str, OSError]] = []
+        self._pruned = 0
+        self._too_deep = 0
+        self._full = False
+        self._entries = 0
+        self._seen: set[tuple[int, int]] = set()
+
+    def search(self, starts: Iterable[str]) -> None:
+        """Lists the folders and what is below them, nearest first, symbolic links last: real paths name the runs."""
+        near = deque((start, 0) for start in starts)
+        linked: deque[tuple[str, int]] = deque()
+        while (near or linked) and not self._full:
+            path, depth = (near or linked).popleft()
+            folder = self.list_folder(path)
+            if folder is None:
+                continue
+            self.folders.append(folder)
+            for name, is_link in sorted(folder.subfolders, key=lambda pair: natural_key(pair[0])):
+                below = os.path.join(path, name)
+                if name in self.limits.pruned or below in ("/proc", "/sys", "/dev"):
+                    self._pruned += 1
+                elif depth >= self.limits.max_depth:
+                    self._too_deep += 1
+                elif is_link:
+                    linked.append((below, depth + 1))
+                elif name in ("plugins", "profile") or os.path.basename(path) == "profile":
+                    near.appendleft((below, depth + 1))
+                else:
+                    near.append((below, depth + 1))
+
+    def list_folder(self, path: str) -> _Folder | None:
+        """What a folder holds, as far as it may be listed (see `denied`); None when it was listed before."""
+        folder = _Folder(path)
+        try:
+            status = os.stat(path or ".")
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._seen:
+                return None
+            if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
+                self._seen.add(identity)
+            folder.modified = status.st_mtime
+            with os.scandir(path or ".") as entries:
+                for entry in entries:
+                    if self._entries >= self.limits.max_entries:
+                        self._full = True
+                        break
+                    self._entries += 1
+                    folder.take(entry)
+        except OSError as error:
+            self.denied.append((path, error))
+        return folder
+
+    def names(self, path: str, pattern: str) -> list[str]:
+        """Names in a folder that match one part of a glob; those with a leading dot only when the pattern has one."""
+        names = _names(path, self.limits.max_entries - self._entries)
+        self._entries += len(names)
+        self._full = self._entries >= self.limits.max_entries
+        hidden = pattern.startswith(".")
+        return [name for name in names if (hidden or name[0] != ".") and fnmatch.fnmatchcase(name, pattern)]
+
+    def bounds_hit(self) -> list[str]:
+        """A line for each bound that kept the search from going everywhere."""
+        lines = []
+        if self._full:
+            entries = counted(self.limits.max_entries, "folder entry", "folder entries")
+            lines.append(f"stopped after {entries}, there may be more: name a deeper folder to search the rest")
+        if self._too_deep:
+            lines.append(f"not searched: {counted(self._too_deep, 'folder')} below level {self.limits.max_depth}")
+        if self._pruned:
+            lines.append(f"not searched: {counted(self._pruned, 'folder')} such as .git, node_modules, site-packages")
+        return lines
+
+
+# --- from folders to runs
+
+
+def _open_folders(query: str, folders: Sequence[str], files: Sequence[str], limits: SearchLimits) -> Logdir:
+    """Runs below folders, and runs of single files (as a glob gives them both)."""
+    walk = _Walk(limits)
+    walk.search(folders)
+    if not files and len(walk.denied) == len(walk.folders):
+        raise _unreadable(*walk.denied[0])
+    run_folders = [folder for folder in walk.folders if folder.profiles()]
+    lines = []
+    if folders:
+        profiles = counted(sum(len(folder.profiles()) for folder in run_folders), "profile file")
+        lines.append(
+            f"looked for *.xplane.pb, *.xplane.pb.gz and *.xplane.riegeli in {counted(len(walk.folders), 'folder')} "
+            f"under {examples(folders)}: {profiles} in {counted(len(run_folders), 'run')}"
+        )
+    chosen: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        chosen[os.path.dirname(file)].append(os.path.basename(file))
+    singles = [(folder, names) for parent, names in chosen.items() if (folder := walk.list_folder(parent))]
+    if not run_folders and not singles:
+        raise _nothing_found(query, walk)
+    idle = [f for f in walk.folders if f.is_run_folder() and not f.profiles() and not f.subfolders]
+    runs = [_run(folder) for folder in run_folders + idle] + [_run(folder, names) for folder, names in singles]
+    lines += [_chosen_line(singles)] if singles else []
+    return _logdir(query, runs, lines, walk)
+
+
+def _open_file(query: str, where: str, limits: SearchLimits) -> Logdir:
+    """One file: a profile, whatever it is called; for what is known to lie beside a profile, the folder."""
+    parent, name = os.path.split(where)
+    kind = _kind(name)
+    folder = _Walk(limits).list_folder(parent) or _Folder(parent)
+    if kind in _KINDS:
+        if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
+            sentence = f"{printable(where)} is {_KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
+            raise ProfileError("not_found", sentence, _LAYOUT_HINT, EXIT_NOT_FOUND)
+        found = _open_folders(query, [parent or "."], [], limits)
+        return replace(found, searched=(f"{printable(name)} is {_KINDS[kind]}: opened its folder", *found.searched))
+    run = _run(folder, [name])
+    if kind == "other" and not run.hosts:
+        problem = run.problems[0]
+        exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
+        raise ProfileError(problem.code, problem.sentence, problem.hint, exit_code)
+    if kind == "other" and not _may_be_profile(where):
+        sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
+        raise ProfileError("not_found", sentence, _LAYOUT_HINT, EXIT_NOT_FOUND)
+    return _logdir(query, [run], [_chosen_line([(folder, [name])])], _Walk(limits))
+
+
+def _run(folder: _Folder, chosen: Sequence[str] = ()) -> Run:
+    """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
+    found: list[_Found] = []
+    problems: list[Problem] = []
+    newest = 0.0
+    names = sorted(chosen or folder.profiles(), key=natural_key)
+    for name in names:
+        path = os.path.join(folder.path, name)
+        item = _inspect(path)
+        if isinstance(item, _Found):
+            found.append(item)
+        else:
+            problems.append(item)
+            with contextlib.suppress(OSError):
+                newest = max(newest, os.lstat(path).st_mtime)
+    hosts, doubles = _one_per_host(found)
+    notes = [] if chosen else _notes(folder)
+    name = os.path.basename(os.path.abspath(folder.path))
+    if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
+        name = _host_name(names[0]) or name or NO_HOST_NAME
+    path = os.path.join(folder.path, chosen[0]) if len(chosen) == 1 else folder.path or "."
+    return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    file: HostFile
+    identity: tuple[int, int]
+    linked: bool
+
+
+def _inspect(path: str) -> _Found | Problem:
+    """A file that can be used, or why it can't; never waits on what is no regular file."""
+    shown = printable(path)
+    name = os.path.basename(path)
+    if _kind(name) == "riegeli":
+        sentence = f"{shown} is in the chunked Riegeli format of newer JAX's continuous profiling: not read yet."
+        hint = "capture again without continuous profiling, and for fewer seconds: that writes .xplane.pb"
+        return Problem("riegeli", shown, sentence, hint)
+    linked = os.path.islink(path)
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            hint = "save what comes out of it to a file first"
+            return Problem("not_a_file", shown, f"{shown} is {_what_is(status.st_mode)}, not a regular file.", hint)
+        if status.st_size == 0:
+            sentence = f"{shown} holds 0 bytes: nothing was written, as happens past protobuf's limit of 2 GB."
+            hint = "capture fewer seconds or steps; if the capture is still being written, wait for its end"
+            return Problem("empty_file", shown, sentence, hint)
+        os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
+    except OSError as error:
+        if linked and error.errno in _GONE:
+            return Problem(
+                "dangling_link",
+                shown,
+                f"{shown} is a link to a file that is not there.",
+                "copy the file that it names as well",
+            )
+        return Problem("unreadable", shown, f"{shown} cannot be read: {_reason(error)}.", "check its permissions")
+    host = _host_name(name) or NO_HOST_NAME
+    file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
+    return _Found(file, (status.st_dev, status.st_ino), linked)
+
+
+def _may_be_profile(path: str) -> bool:
+    """Whether a file without a profile's name begins like one: a field 1 to 4 of XSpace, or gzip."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1) in (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")
+    except OSError:
+        return True  # so that opening it says why not
+
+
+def _one_per_host(found: Iterable[_Found]) -> tuple[tuple[HostFile, ...], list[Problem]]:
+    """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
+    hosts: dict[str, HostFile] = {}
+    files: dict[tuple[int, int], HostFile] = {}
+    problems = []
+    for item in sorted(found, key=lambda item: (item.linked, item.file.gzipped)):
+        file = item.file
+        first = hosts.get(file.host) or files.get(item.identity)
+        if first:
+            used = printable(os.path.basename(first.path))
+            sentence = f"{printable(file.path)} is left out: {used} is the same host."
+            problems.append(Problem("duplicate_host", printable(file.path), sentence))
+            continue
+        hosts[file.host] = file
+        if item.identity[1]:
+            files[item.identity] = file
+    return tuple(sorted(hosts.values(), key=lambda file: natural_key(file.host))), problems
+
+
+def _notes(folder: _Folder) -> list[Problem]:
+    """What to know of a folder besides its profiles: that there are none, or that XProf keeps files there.
+
+    Saved HLO modules are XProf's only where other files of its own are: a profiler may write them itself.
+    """
+    notes = []
+    shown = printable(folder.path)
+    if not folder.profiles():
+        content = folder.holds()
+        holds = f"holds no profile, only {examples(content, 3, folder.file_count)}" if content else "is empty"
+        hint = "a profile is written when the capture ends: see whether stop_trace() ran, and the program's log"
+        notes.append(Problem("no_profile", shown, f"The run folder {shown} {holds}.", hint))
+    if folder.files["cache"]:
+        files = folder.files["cache"] + folder.files["hlo"]
+        sentence = f"XProf keeps {counted(len(files), 'file')} in {shown} ({examples(files)}); they are left alone."
+        notes.append(Problem("xprof_cache", shown, sentence))
+    return notes
+
+
+def _logdir(query: str, runs: Sequence[Run], lines: Sequence[str], walk: _Walk) -> Logdir:
+    """Names the runs apart, puts the newest first, and adds what the search could not reach."""
+    folders = [os.path.abspath(run.path if os.path.isdir(run.path) else os.path.dirname(run.path)) for run in runs]
+    names = _distinct_names([run.name for run in runs], folders)
+    named = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+    named.sort(key=lambda run: (-run.time, natural_key(run.name)))
+    problems = []
+    if walk.denied:
+        path, error = walk.denied[0]
+        more = f" and {counted(len(walk.denied) - 1, 'further folder')}" if len(walk.denied) > 1 else ""
+        sentence = f"{printable(path)}{more} could not be listed: {_reason(error)}."
+        problems.append(Problem("unreadable_folder", printable(path), sentence, "check its permissions"))
+    return Logdir(query, tuple(named), (*lines, *walk.bounds_hit()), tuple(problems))
+
+
+def _distinct_names(names: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """Puts the relative logdir before names that several runs share, or the whole relative path if that won't do."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        groups[name].append(index)
+    result = list(names)
+    for name, members in groups.items():
+        if len(members) == 1:
+            continue
+        logdirs = [_logdir_of(folders[index]) for index in members]
+        top = os.path.commonpath(logdirs)
+        longer = [os.path.normpath(os.path.join(os.path.relpath(logdir, top), name)) for logdir in logdirs]
+        if len(set(longer)) < len(longer):
+            longer = [os.path.relpath(folders[index], top) for index in members]
+        for index, text in zip(members, longer, strict=True):
+            result[index] = text
+    return result
+
+
+def _logdir_of(folder: str) -> str:
+    """The logdir of a run folder: what is above ``plugins/profile``, or else just above the folder."""
+    above = os.path.dirname(folder)
+    return os.path.dirname(os.path.dirname(above)) if _Folder(folder).is_run_folder() else above
+
+
+def _says_nothing(folder: str) -> bool:
+    path = os.path.abspath(folder)
+    return bool(_SAYS_NOTHING.fullmatch(os.path.basename(path))) or path == os.path.abspath(os.path.expanduser("~"))
+
+
+def _folder_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+# --- what to say
+
+
+def _nothing_found(query: str, walk: _Walk) -> ProfileError:
+    """For folders without one profile file: how far the search went, what is there, and what that suggests."""
+    first = walk.folders[0]
+    content = first.holds()
+    total = len(first.subfolders) + first.file_count
+    holds = f"there is {examples(content, 6, total)}" if content else "the folder is empty"
+    bounds = "".join(f"; {line}" for line in walk.bounds_hit())
+    folders = counted(len(walk.folders), "folder")
+    sentence = f"No profile (*.xplane.pb) in {printable(query)}: looked into {folders}; {holds}{bounds}."
+    kinds = {kind for folder in walk.folders for kind, names in folder.files.items() if names}
+    run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
+    if "trace" in kinds:
+        hint = "*.trace.json.gz holds only what a viewer draws; the .xplane.pb of the same capture is needed"
+    elif run_folders:
+        hint = f"a run folder is there ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"
+    elif "events" in kinds:
+        hint = "TensorBoard event files are there, but no profile: was jax.profiler.start_trace() called?"
+    elif walk.denied:
+        hint = f"{counted(len(walk.denied), 'folder')} could not be listed, such as {printable(walk.denied[0][0])}"
+    else:
+        hint = _LAYOUT_HINT
+    return ProfileError("not_found", sentence, hint, EXIT_NOT_FOUND)
+
+
+def _chosen_line(chosen: Sequence[tuple[_Folder, Sequence[str]]]) -> str:
+    files = [os.path.join(folder.path, name) for folder, names in chosen for name in names]
+    rest = sum(len(set(folder.profiles()) - set(names)) for folder, names in chosen)
+    line = f"opened {examples(files)} alone"
+    return f"{line}; left out {counted(rest, 'profile file')} beside: open the folder for all hosts" if rest else line
+
+
+def _unreadable(path: str, error: OSError) -> ProfileError:
+    sentence = f"{printable(path)} cannot be read: {_reason(error)}."
+    return ProfileError("unreadable", sentence, "check the permissions of it and of the folders above it")
+
+
+def _reason(error: OSError) -> str:
+    return printable((error.strerror or str(error)).lower())
+
+
+def _what_is(mode: int) -> str:
+    tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+    return next((text for test, text in tests if test(mode)), "a device")

@@ -1,0 +1,69 @@
+"""Makes strings from files and file names safe to print: one line, nothing that a terminal obeys or hides.
+
+And the small change of sentences about files: lists with an end, counts with a plural, names in natural order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# Everything that moves the cursor, starts an escape sequence, ends a line, reorders the text around it or takes no
+# room at all. All of it lies in categories that str.isprintable() refuses (Cc, Cf, Cs, Zl, Zp), so that one call in C
+# clears the common string; what is refused but harmless (no-break spaces, private-use glyphs) passes the expression.
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\u00ad\u061c\u180e"  # soft hyphen, Arabic letter mark, Mongolian vowel separator
+    "\u200b-\u200f"  # zero-width space, joiners, left-to-right and right-to-left marks
+    "\u2028-\u202e"  # line and paragraph separators, bidi embeddings and overrides
+    "\u2060-\u206f"  # word joiner, invisible operators, bidi isolates, deprecated format controls
+    "\ufeff\ufff9-\ufffb"  # byte-order mark, interlinear annotation
+    "\ud800-\udfff"  # lone surrogates
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"  # shorthand and music controls, tags
+    "]"
+)
+_DIGITS = re.compile(r"([0-9]{1,4000})")  # int() refuses longer ones
+
+
+def printable(text: str) -> str:
+    r"""`text` on one line, every control, direction-changing or invisible character replaced by a visible stand-in.
+
+    C0 characters and DEL become their control pictures (``␛``, ``␊``, ``␡``), C1 ``\x9b``, the bytes of a file name
+    that is not UTF-8 (lone surrogates U+DC80-DCFF) their value as ``\xff``, all else ``\u202e`` or ``\U000e0041``.
+    A string without such characters is returned as it is; `printable` of its own result changes nothing. The stand-ins
+    are for eyes: the original can't be had back from them.
+    """
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(_stand_in, text)
+
+
+def examples(names: Sequence[str], limit: int = 3, total: int | None = None) -> str:
+    """``a, b, c and 7 more``, fit to print; `total` where there are more than `names` holds."""
+    shown = ", ".join(printable(name) for name in names[:limit])
+    rest = (len(names) if total is None else total) - min(len(names), limit)
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 folder``, ``2,000 folders``; `many` is the plural where an s won't do."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def natural_key(text: str) -> tuple[list[str | int], str]:
+    """Sort key that compares runs of digits by value: host2 before host10. Equal keys only for equal texts."""
+    return [int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(text))], text
+
+
+def _stand_in(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

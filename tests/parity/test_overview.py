@@ -1,0 +1,265 @@
+"""The overview against XProf 2.24.2's answers for the golden profiles: every field of its JSON but the fixed texts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.fields import Difference, Value, compare
+from tpuprof.parsers.pages.overview import overview
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.summary import HostSummary, summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+MS = 1e9
+
+# Printed by XProf's page for each profile alike; constants, not results.
+CONSTANT = {"step_time_graph_column_ids", "hardware_type", "remark_color", "remark_text", "host_trace_level", "tooltip"}
+
+HOST_OPS = (
+    "framework ops on the host are read with the input pipeline page; unknown until then, XProf counts none as 0%"
+)
+LIMITS = "XProf's overview passes no device limits, so it prints 0.0% for every profile"
+COUNTER = "XProf prints 0.0% where the profile holds no counter"
+WORDS = "our own wording; the percentage is of step time, XProf's of step time plus all-reduce time"
+TOUCHING = "XProf counts ops that start at a step's end for the step before: the first gets them twice, the last none"
+BLANK = "XProf can't unpack its own TPU step breakdown here and leaves the recommendation blank"
+TRAINING = "no op carries a framework name, so nothing tells training from inference"
+NO_INFEED = "the program has no infeed ops: XProf calls that 0% waiting for input, it is unknown"
+UNDERFLOW = "XProf's smallest double stands for a maximum over nothing"
+
+
+def different(page: Overview) -> dict[str, Difference]:
+    """In what our page differs from XProf's for any profile, and what it must say instead."""
+    statement, advice = page.bottleneck.statement, " ".join(page.bottleneck.next_steps)
+    performance = page.performance
+    host = ("device_op_time_eager_percent", "device_tf_op_percent", "host_op_time_eager_percent", "host_tf_op_percent")
+    return {
+        **{key: Difference(None, HOST_OPS) for key in (*host, "host_idle_time_percent")},
+        "hbm_utilization_percent": Difference(None, COUNTER),
+        "mxu_utilization_percent": Difference(None, COUNTER),
+        "flop_rate_utilization_relative_to_roofline": Difference(performance.flops_utilization_percent, LIMITS),
+        "memory_bw_utilization_relative_to_hw_limit": Difference(
+            performance.memory_bandwidth_utilization_percent, LIMITS
+        ),
+        "input_conclusion": Difference(statement, WORDS),
+        "summary_nextstep": Difference(advice, WORDS),
+        "recommendation.statement": Difference(statement, WORDS),
+        "recommendation.bottleneck": Difference(page.bottleneck.classification, BLANK),
+    }
+
+
+SPECIFIC: dict[str, dict[str, Difference]] = {
+    "synthetic-a": {
+        "infeed_percent_maximum": Difference(20.0, TOUCHING),
+        "infeed_percent_minimum": Difference(20.0, TOUCHING),
+        "infeed_percent_standard_deviation": Difference(0.0, TOUCHING),
+        "tc_idle_ms_average": Difference(1.3, TOUCHING),
+        "step.0.tcInfeedTimeMs": Difference(2.0, TOUCHING),
+        "step.0.tcIdleTimeMs": Difference(1.5, TOUCHING),
+        "step.0.infeedPercentAverage": Difference(15.0, TOUCHING),
+        "step.0.infeedPercentMin": Difference(10.0, TOUCHING),
+        "step.0.infeedPercentMax": Difference(20.0, TOUCHING),
+        "step.4.tcInfeedTimeMs": Difference(2.0, TOUCHING),
+        "step.4.tcIdleTimeMs": Difference(1.1, TOUCHING),
+        "step.4.infeedPercentAverage": Difference(15.0, TOUCHING),
+        "step.4.infeedPercentMin": Difference(10.0, TOUCHING),
+        "step.4.infeedPercentMax": Difference(20.0, UNDERFLOW),
+    },
+    "synthetic-b": {"is_training": Difference("none", TRAINING)},
+    "synthetic-c": {"is_training": Difference("none", TRAINING)},
+    "synthetic-h1": {
+        "is_training": Difference("none", TRAINING),
+        **{
+            f"recommendation.{key}_bottleneck": Difference("no", NO_INFEED)
+            for key in ("all_other", "device_collectives", "kernel_launch")
+        },
+    },
+    "tpu-v6e-inference": {},
+}
+
+UTILIZATION = {
+    # hand-made profiles: flops / (cores x window x 100e12), HBM bytes / (cores x window x 1e12)
+    "synthetic-a": (20.1001, 0.065),
+    "synthetic-b": (100 * 5 * 2e11 / 0.09 / 1e14, 100 * 5 * 1e6 / 0.09 / 1e12),
+    "synthetic-c": (100 * 10 * 2e11 / 0.18 / 1e14, 100 * 10 * 1e6 / 0.18 / 1e12),
+    "synthetic-h1": (100 * 5 * 2e11 / 0.09 / 1e14, 100 * 5 * 1e6 / 0.09 / 1e12),
+    # the Program row of XProf's own roofline page
+    "tpu-v6e-inference": (4.871818033059552e-4, 4.347867965403494),
+}
+
+
+def golden(path: Path) -> Any:
+    raw = path.read_bytes()
+    return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+
+
+def xprof_fields(page: Any) -> dict[str, Value]:
+    """Flattens XProf's overview JSON; table cells become ``top.0.operation`` and ``step.3.tcIdleTimeMs``."""
+    fields: dict[str, Value] = {}
+    for table, prefix in ((page[0], "top"), (page[1], "step")):
+        for key, value in table["p"].items():
+            if key not in CONSTANT:
+                fields[key] = value
+        columns = [column["id"] for column in table["cols"]]
+        for row, cells in enumerate(table["rows"]):
+            for column, cell in zip(columns, cells["c"], strict=True):
+                if column not in CONSTANT:
+                    fields[f"{prefix}.{row}.{column}"] = cell["v"]
+    fields |= page[2]["p"]
+    fields |= {f"recommendation.{key}": value for key, value in page[3]["p"].items()}
+    fields["diagnostics"] = len(page[6]["rows"])
+    return fields
+
+
+def our_fields(page: Overview, summary: HostSummary) -> dict[str, Value]:
+    """The same fields out of our page."""
+    p, env = page.performance, page.environment
+    fields: dict[str, Value] = {
+        "device_duty_cycle_percent": p.device_duty_cycle_percent,
+        "device_duty_cycle_high_confidence_percent": p.device_duty_cycle_percent,
+        "device_idle_time_percent": p.device_idle_percent,
+        "idle_time_high_confidence_ps": float(sum(chip.total_ps - chip.active_ps for chip in summary.duty)),
+        "host_idle_time_percent": p.host_idle_percent,
+        "mxu_utilization_percent": p.mxu_utilization_percent,
+        "hbm_utilization_percent": p.hbm_utilization_percent,
+        "flop_rate_utilization_relative_to_roofline": p.flops_utilization_percent,
+        "memory_bw_utilization_relative_to_hw_limit": p.memory_bandwidth_utilization_percent,
+        "device_op_time_eager_percent": p.eager_device_percent,
+        "host_op_time_eager_percent": p.eager_host_percent,
+        "device_tf_op_percent": p.device_op_percent,
+        "host_tf_op_percent": p.host_op_percent,
+        "device_core_count": str(env.device_core_count),
+        "device_type": env.device_type,
+        "host_count": str(env.host_count),
+        "is_training": str(env.is_training).lower(),
+        "task_count": f"{env.task_count} (num tasks per host = 1)",
+        "input_conclusion": page.bottleneck.statement,
+        "output_conclusion": "",
+        "summary_nextstep": " ".join(page.bottleneck.next_steps),
+        "recommendation.bottleneck": page.bottleneck.classification,
+        "recommendation.statement": page.bottleneck.statement,
+        "diagnostics": 1 if p.step_time is None or p.step_time.source == "modules" else 0,
+    }
+    for key in ("all_other_bottleneck", "device_collectives_bottleneck", "kernel_launch_bottleneck"):
+        fields[f"recommendation.{key}"] = "no" if page.bottleneck.classification == "unknown" else ""
+    for key in ("all_other", "device_collectives", "kernel_launch", "precision"):
+        fields[f"recommendation.{key}_statement"] = ""
+    fields["recommendation.non_bottleneck_tip_types"] = ""
+    for row, op in enumerate(page.top_ops):
+        fields[f"top.{row}.selfTimePercent"] = op.self_time_percent / 100
+        fields[f"top.{row}.cumulativeTimePercent"] = op.cumulative_percent / 100
+        fields[f"top.{row}.category"] = op.category
+        fields[f"top.{row}.operation"] = op.name
+        fields[f"top.{row}.flopRate"] = op.gflops_per_second
+    return fields | step_fields(page)
+
+
+def step_fields(page: Overview) -> dict[str, Value]:
+    """Step table and its averages; only for marked steps, XProf infers none."""
+    time = page.performance.step_time
+    steps = page.steps if time is not None and time.source == "steps" else ()
+    rows = [step.breakdown for step in steps if step.breakdown is not None]
+    fields: dict[str, Value] = {}
+    percent = [row.infeed_percent_maximum for row in rows]
+    mean = sum(percent) / len(percent) if percent else 0.0
+    spread = (sum((value - mean) ** 2 for value in percent) / (len(percent) - 1)) ** 0.5 if len(percent) > 1 else 0.0
+    averages = {
+        "active_steptime": [row.active_ps for row in rows],
+        "tc_active": [row.active_ps for row in rows],
+        "tc_compute": [row.compute_ps for row in rows],
+        "tc_infeed": [row.infeed_ps for row in rows],
+        "tc_outfeed": [row.outfeed_ps for row in rows],
+        "tc_idle": [row.idle_ps for row in rows],
+        "host_transfer": [row.host_transfer_ps for row in rows],
+        "scv0_compute": [0.0 for _ in rows],
+        "scv0_infeed": [0.0 for _ in rows],
+    }
+    for name, values in averages.items():
+        fields[f"{name}_ms_average"] = sum(values) / len(values) / MS if values else 0.0
+    fields |= {
+        "steptime_ms_average": time.average_ps / MS if time and rows else 0.0,
+        "steptime_ms_maximum": time.maximum_ps / MS if time and rows else 0.0,
+        "steptime_ms_minimum": time.minimum_ps / MS if time and rows else 0.0,
+        "steptime_ms_standard_deviation": time.standard_deviation_ps / MS if time and rows else 0.0,
+        "infeed_percent_average": mean,
+        "infeed_percent_standard_deviation": spread,
+        "infeed_percent_maximum": max(percent, default=0.0),
+        "infeed_percent_minimum": min(percent, default=0.0),
+    }
+    for at, (step, row) in enumerate(zip(steps, rows, strict=False)):
+        fields |= {
+            f"step.{at}.stepnum": str(step.group_id),
+            f"step.{at}.tcComputeTimeMs": row.compute_ps / MS,
+            f"step.{at}.scv0ComputeTimeMs": 0.0,
+            f"step.{at}.scv0InfeedTimeMs": 0.0,
+            f"step.{at}.tcInfeedTimeMs": row.infeed_ps / MS,
+            f"step.{at}.tcOutfeedTimeMs": row.outfeed_ps / MS,
+            f"step.{at}.tcIdleTimeMs": row.idle_ps / MS,
+            f"step.{at}.hostTransferTimeMs": row.host_transfer_ps / MS,
+            f"step.{at}.infeedPercentAverage": row.infeed_percent_average,
+            f"step.{at}.infeedPercentMin": row.infeed_percent_minimum,
+            f"step.{at}.infeedPercentMax": row.infeed_percent_maximum,
+        }
+    return fields
+
+
+PROFILES = {
+    "synthetic-a": "golden/synthetic-a/host0.xplane.pb",
+    "synthetic-b": "golden/synthetic-b/host0.xplane.pb",
+    "synthetic-c": "golden/synthetic-c/host0.xplane.pb",
+    "synthetic-h1": "golden/synthetic-h1/host0.xplane.pb",
+    "tpu-v6e-inference": "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb",
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_field_is_xprofs_or_differs_for_a_reason(
+    shared: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    file = shared / "golden" / name / "overview_page.json"
+    theirs = xprof_fields(golden(file if file.exists() else file.with_suffix(".json.gz")))
+    summary = summarise(Trace.open(str(shared / PROFILES[name])), "host0")
+    page = overview([summary])
+    expected = {key: value for key, value in different(page).items() if key in theirs}
+    result = compare(theirs, our_fields(page, summary), expected | SPECIFIC[name])
+    assert result.unexplained == []
+    assert result.unused_specific(SPECIFIC[name]) == []
+    assert result.compared == len(theirs) > 90
+    record_property("parity", ("overview", result.compared, result.equal, result.explained))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_utilizations_are_those_of_first_principles(shared: Path, name: str) -> None:
+    performance = overview([summarise(Trace.open(str(shared / PROFILES[name])), "host0")]).performance
+    flops, bandwidth = UTILIZATION[name]
+    assert performance.flops_utilization_percent == pytest.approx(flops, rel=1e-9)
+    assert performance.memory_bandwidth_utilization_percent == pytest.approx(bandwidth, rel=1e-9)
+    assert performance.roofline_efficiency_percent == pytest.approx(max(flops, bandwidth), rel=1e-9)
+
+
+@pytest.mark.shared
+def test_the_statement_names_the_true_share_of_input(shared: Path) -> None:
+    page = overview([summarise(Trace.open(str(shared / PROFILES["synthetic-a"])), "host0")])
+    assert page.bottleneck.input_percent == pytest.approx(20.0, rel=1e-12)  # 2 of 10 ms; XProf prints 17.7%
+    assert "20.0% of step time" in page.bottleneck.statement
+    assert page.bottleneck.classification == "host"
+
+
+@pytest.mark.shared
+def test_the_real_profile_infers_steps_from_modules_and_says_so(shared: Path) -> None:
+    page = overview([summarise(Trace.open(str(shared / PROFILES["tpu-v6e-inference"])), "host0")])
+    time = page.performance.step_time
+    assert time is not None
+    assert (time.source, time.count) == ("modules", 99)
+    assert "no Steps line" in time.note and "jit_f" in time.note
+    assert 0.7e12 < time.minimum_ps <= time.median_ps <= time.maximum_ps < 1.1e12
+    assert page.bottleneck.classification == "unknown"
+    assert "infeed" in page.unknown["bottleneck.input_percent"]

@@ -1,0 +1,99 @@
+"""Builds small profiles with known contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.parsers.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
+
+StatInput = int | float | str | bytes
+
+
+class PlaneBuilder:
+    """A plane whose metadata ids are handed out as names are used."""
+
+    def __init__(self, space: XSpace, name: str, plane_id: int = 0) -> None:
+        self.plane: XPlane = space.planes.add(name=name.encode(), id=plane_id)
+        self._events: dict[str, int] = {}
+        self._stats: dict[str, int] = {}
+
+    def stat_id(self, name: str) -> int:
+        """Id of a stat's metadata."""
+        if name not in self._stats:
+            self._stats[name] = len(self._stats) + 1
+            entry = self.plane.stat_metadata[self._stats[name]]
+            entry.id, entry.name = self._stats[name], name.encode()
+        return self._stats[name]
+
+    def fill(self, stat: XStat, name: str, value: StatInput) -> None:
+        """Sets a stat, choosing the field by the value's type (an int is an int64)."""
+        stat.metadata_id = self.stat_id(name)
+        if isinstance(value, str):
+            stat.str_value = value.encode()
+        elif isinstance(value, bytes):
+            stat.bytes_value = value
+        elif isinstance(value, float):
+            stat.double_value = value
+        else:
+            stat.int64_value = value
+
+    def stat(self, name: str, value: StatInput) -> None:
+        """Adds a stat of the plane."""
+        self.fill(self.plane.stats.add(), name, value)
+
+    def event_id(self, name: str, display_name: str = "", **stats: StatInput) -> int:
+        """Id of an event's metadata; stats are those of the first call with this name."""
+        if name not in self._events:
+            self._events[name] = len(self._events) + 1
+            entry = self.plane.event_metadata[self._events[name]]
+            entry.id, entry.name, entry.display_name = self._events[name], name.encode(), display_name.encode()
+            for key, value in stats.items():
+                self.fill(entry.stats.add(), key, value)
+        return self._events[name]
+
+    def line(self, name: str, timestamp_ns: int = 0) -> XLine:
+        """Adds a line."""
+        return self.plane.lines.add(name=name.encode(), id=len(self.plane.lines) + 1, timestamp_ns=timestamp_ns)
+
+    def event(self, line: XLine, metadata_id: int, offset_ps: int, duration_ps: int, **stats: StatInput) -> None:
+        """Adds an event to a line."""
+        event = line.events.add(metadata_id=metadata_id, offset_ps=offset_ps, duration_ps=duration_ps)
+        for key, value in stats.items():
+            self.fill(event.stats.add(), key, value)
+
+
+OpSpec = tuple[str, str, int, int]
+"""Name, HLO category, offset and duration of an op event, in picoseconds."""
+
+
+def tpu_plane(
+    space: XSpace,
+    ordinal: int,
+    ops: Sequence[OpSpec],
+    steps: Sequence[tuple[str, int, int]] = (),
+    modules: Sequence[tuple[str, int, int]] = (),
+    framework_ops: dict[str, str] | None = None,
+) -> PlaneBuilder:
+    """Adds a TensorCore plane; ops of one name share flops 1000 and 500 bytes of HBM reads an occurrence."""
+    plane = PlaneBuilder(space, f"/device:TPU:{ordinal}", ordinal + 1)
+    plane.stat("device_type_string", "TPU test")
+    plane.stat("peak_teraflops_per_second", 100.0)
+    plane.stat("peak_hbm_bw_gigabytes_per_second", 1000.0)
+    for line_name, spans in (("Steps", steps), ("XLA Modules", modules)):
+        if spans:
+            line = plane.line(line_name)
+            for name, begin, end in spans:
+                plane.event(line, plane.event_id(name), begin, end - begin)
+    line = plane.line("XLA Ops")
+    for name, category, offset, duration in ops:
+        stats: dict[str, StatInput] = {
+            "program_id": 7,
+            "symbol_id": sum(name.encode()) + 1,
+            "hlo_category": category,
+            "flops": 1000,
+            "memory_access_breakdown": b"\n\x07\x08\x01\x10\x01\x18\xf4\x03",
+        }
+        if framework_ops and name in framework_ops:
+            stats["tf_op"] = framework_ops[name]
+        plane.event(line, plane.event_id(f"%{name} = f32[8] {name}()", name, **stats), offset, duration)
+    return plane

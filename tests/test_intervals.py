@@ -1,0 +1,53 @@
+"""Interval arithmetic against a brute-force count of unit cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof.parsers.intervals import nesting_order, place, union, union_length
+
+SPANS = st.lists(st.tuples(st.integers(-20, 60), st.integers(-3, 15)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
+
+
+def columns(spans: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([a for a, _ in spans], np.int64), np.array([b for _, b in spans], np.int64)
+
+
+@given(SPANS)
+def test_union_covers_exactly_the_cells_of_its_intervals(spans: list[tuple[int, int]]) -> None:
+    cells = {cell for a, b in spans for cell in range(a, b)}
+    start, end = union(*columns(spans))
+    assert {cell for a, b in zip(start, end, strict=True) for cell in range(a, b)} == cells
+    assert union_length(*columns(spans)) == len(cells)
+    assert (start[1:] > end[:-1]).all()  # disjoint, and touching ones are merged
+    assert (end > start).all()
+
+
+@given(SPANS, st.lists(st.integers(-25, 80), max_size=20))
+def test_place_finds_the_interval_and_gives_borders_to_the_next(spans: list[tuple[int, int]], times: list[int]) -> None:
+    start, end = union(*columns(spans))
+    middle = (start + end) // 2  # split each in two, so that neighbours touch
+    start, end = np.sort(np.concatenate([start, middle])), np.sort(np.concatenate([middle, end]))
+    kept = end > start
+    start, end = start[kept], end[kept]
+    for time, at in zip(times, place(np.array(times, np.int64), start, end), strict=True):
+        holding = [n for n in range(len(start)) if start[n] <= time < end[n]]
+        assert holding == ([] if at < 0 else [at])
+
+
+@given(SPANS)
+def test_nesting_order_sorts_parents_before_children(spans: list[tuple[int, int]]) -> None:
+    start, end = columns(spans)
+    order = nesting_order(start, end)
+    if order is not None:
+        start, end = start[order], end[order]
+    keys = list(zip(start.tolist(), (-end).tolist(), strict=True))
+    assert keys == sorted((a, -b) for a, b in spans)
+    assert nesting_order(start, end) is None
+
+
+def test_sorted_input_is_not_sorted_again() -> None:
+    assert nesting_order(np.array([0, 0, 5]), np.array([10, 4, 9])) is None
+    assert nesting_order(np.array([0, 0]), np.array([4, 10])) is not None

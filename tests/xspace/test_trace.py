@@ -1,0 +1,372 @@
+"""The reader against protobuf's own parse, on whole, cut and broken files."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder
+from tpuprof.parsers.errors import EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.proto.xplane_pb2 import XPlane, XSpace
+from tpuprof.parsers.xspace import trace as trace_module
+from tpuprof.parsers.xspace.source import open_source
+from tpuprof.parsers.xspace.trace import Trace
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+NAMES = st.binary(max_size=12)
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> XSpace:
+    """XSpaces with every field of every message."""
+    space = XSpace(errors=draw(st.lists(NAMES, max_size=2)), hostnames=draw(st.lists(NAMES, max_size=2)))
+    for number in range(draw(st.integers(0, 3))):
+        plane = space.planes.add(id=draw(INT64), name=b"/device:TPU:%d" % number)
+        for stat_id in draw(st.lists(st.integers(0, 6), max_size=4)):
+            plane.stat_metadata[stat_id].id = stat_id
+            plane.stat_metadata[stat_id].name = b"stat%d" % stat_id
+            plane.stat_metadata[stat_id].description = draw(NAMES)
+        for event_id in draw(st.lists(st.integers(-2, 2**40), max_size=4)):
+            entry = plane.event_metadata[event_id]
+            entry.id, entry.name, entry.display_name = event_id, draw(NAMES), draw(NAMES)
+            entry.metadata = draw(NAMES)
+            entry.child_id.extend(draw(st.lists(INT64, max_size=3)))
+        for _ in range(draw(st.integers(0, 3))):
+            line = plane.lines.add(
+                id=draw(INT64),
+                display_id=draw(INT64),
+                name=draw(NAMES),
+                display_name=draw(NAMES),
+                timestamp_ns=draw(INT64),
+                duration_ps=draw(INT64),
+            )
+            for _ in range(draw(st.integers(0, 5))):
+                event = line.events.add(metadata_id=draw(INT64), duration_ps=draw(INT64))
+                if draw(st.booleans()):
+                    event.offset_ps = draw(INT64)
+                else:
+                    event.num_occurrences = draw(INT64)
+                for stat_id in draw(st.lists(st.integers(0, 6), max_size=3)):
+                    stat = event.stats.add(metadata_id=stat_id)
+                    kind = draw(st.sampled_from(["double", "uint64", "int64", "str", "bytes", "none"]))
+                    if kind == "double":
+                        stat.double_value = draw(st.floats(allow_nan=False))
+                    elif kind == "uint64":
+                        stat.uint64_value = draw(st.integers(0, 2**64 - 1))
+                    elif kind == "int64":
+                        stat.int64_value = draw(INT64)
+                    elif kind == "str":
+                        stat.str_value = draw(NAMES)
+                    elif kind == "bytes":
+                        stat.bytes_value = draw(NAMES)
+    return space
+
+
+def decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+@given(spaces())
+@settings(max_examples=150, deadline=None)
+def test_every_field_is_what_protobuf_reads(space: XSpace) -> None:
+    data = space.SerializeToString()
+    if not data:
+        return
+    trace = Trace.from_bytes(data)
+    assert trace.problems == ()
+    assert trace.errors == tuple(map(decoded, space.errors))
+    assert trace.hostnames == tuple(map(decoded, space.hostnames))
+    assert [(p.id, p.name) for p in trace.planes] == [(p.id, decoded(p.name)) for p in space.planes]
+    for plane, expected in zip(trace.planes, space.planes, strict=True):
+        check_metadata(plane, expected)
+        assert len(plane.lines) == len(expected.lines)
+        for line, truth in zip(plane.lines, expected.lines, strict=True):
+            assert line.header == trace_module.LineHeader(
+                id=truth.id,
+                display_id=truth.display_id,
+                name=decoded(truth.name),
+                display_name=decoded(truth.display_name),
+                timestamp_ns=truth.timestamp_ns,
+                duration_ps=truth.duration_ps,
+            )
+            events = line.events(stats=[f"stat{n}" for n in range(7)])
+            assert events.metadata_id.tolist() == [e.metadata_id for e in truth.events]
+            assert events.offset_ps.tolist() == [e.offset_ps for e in truth.events]
+            assert events.duration_ps.tolist() == [e.duration_ps for e in truth.events]
+            occurrences = [e.num_occurrences for e in truth.events]
+            assert (events.num_occurrences is None and not any(occurrences)) or (
+                events.num_occurrences is not None and events.num_occurrences.tolist() == occurrences
+            )
+            for at, event in enumerate(truth.events):
+                assert events.message(trace.source, at) == event
+                first: dict[int, object] = {}
+                for stat in event.stats:
+                    first.setdefault(stat.metadata_id, stat)
+                for name, column in events.stats.items():
+                    check_stat(plane, column, at, first.get(int(name[4:])))
+
+
+def check_metadata(plane: trace_module.Plane, expected: XPlane) -> None:
+    assert plane.event_metadata.ids.tolist() == sorted(expected.event_metadata)
+    assert plane.stat_metadata.ids.tolist() == sorted(expected.stat_metadata)
+    for row, metadata_id in enumerate(plane.event_metadata.ids.tolist()):
+        truth = expected.event_metadata[metadata_id]
+        assert plane.event_metadata.name(row) == decoded(truth.name)
+        assert plane.event_metadata.display_name(row) == decoded(truth.display_name)
+        assert plane.event_metadata.message(row) == truth
+    for row, metadata_id in enumerate(plane.stat_metadata.ids.tolist()):
+        truth_stat = expected.stat_metadata[metadata_id]
+        assert plane.stat_metadata.name(row) == decoded(truth_stat.name)
+        assert plane.stat_metadata.display_name(row) == decoded(truth_stat.description)
+
+
+def check_stat(plane: trace_module.Plane, column: trace_module.StatColumn, at: int, stat: object) -> None:
+    kind = int(column.kind[at])
+    if stat is None:
+        assert kind == 0
+        return
+    which = stat.WhichOneof("value")  # type: ignore[attr-defined]
+    expected = getattr(stat, which) if which else None
+    if which is None:
+        assert kind == 1
+    elif which == "double_value":
+        assert struct.pack("<q", int(column.value[at])) == struct.pack("<d", expected)
+    elif which in ("uint64_value", "int64_value"):
+        assert int(column.value[at]) % 2**64 == expected % 2**64
+    else:
+        begin, length = int(column.value[at]), int(column.length[at])
+        assert plane.source.read(begin, length) == expected
+
+
+def sample(events: int = 40) -> bytes:
+    """Two planes; the first with two lines of events that have stats."""
+    space = XSpace(hostnames=[b"host0"])
+    for ordinal in range(2):
+        plane = PlaneBuilder(space, f"/device:TPU:{ordinal}")
+        for name in ("Steps", "XLA Ops"):
+            line = plane.line(name, timestamp_ns=3)
+            for at in range(events):
+                metadata = plane.event_id(f"op{at % 5}", "", hlo_category="fusion", flops=at)
+                plane.event(
+                    line, metadata, at * 100, 90, device_offset_ps=at * 100 + 1, device_duration_ps=80, note="x"
+                )
+    return space.SerializeToString()
+
+
+def test_a_file_cut_at_any_byte_keeps_every_complete_line_and_says_what_is_lost() -> None:
+    data = sample(events=6)
+    whole = Trace.from_bytes(data)
+    ends = [(plane.index, line.name, line.end, len(line.events())) for plane in whole.planes for line in plane.lines]
+    opened = 0
+    for cut in range(1, len(data)):
+        try:
+            trace = Trace.from_bytes(data[:cut])
+        except ProfileError as error:
+            assert error.exit_code == EXIT_UNREADABLE
+            assert cut <= whole.planes[0].lines[0].begin
+            continue
+        opened += 1
+        found = [
+            (plane.index, line.name, line.end, len(line.events()))
+            for plane in trace.planes
+            for line in plane.lines
+            if not line.lost_bytes
+        ]
+        complete = [entry for entry in ends if entry[2] <= cut]
+        assert [entry for entry in found if entry in complete] == complete
+        at_a_border = cut in {plane.end for plane in whole.planes}
+        assert at_a_border or trace.problems, cut
+        for problem in trace.problems:
+            assert problem.code == "truncated"
+            assert f"{cut:,} bytes" in problem.sentence or "ends in the middle" in problem.sentence
+        for plane in trace.planes:
+            for line in plane.lines:
+                events = line.events()
+                full = whole.planes[plane.index].lines[plane.lines.index(line)].events()
+                assert events.offset_ps.tolist() == full.offset_ps.tolist()[: len(events)]
+    assert opened > len(data) * 0.9
+
+
+def test_chunks_join_to_the_same_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = sample(events=300)
+    line = Trace.from_bytes(data).planes[1].lines[1]
+    whole = line.events(stats=("device_offset_ps", "note"))
+    seen: list[int] = []
+    monkeypatch.setattr(trace_module, "CHUNK", 257)
+    parts = line.events(stats=("device_offset_ps", "note"), on_chunk=lambda size, events: seen.append(events))
+    assert len(seen) > 20
+    assert sum(seen) == 300
+    for name in ("metadata_id", "offset_ps", "duration_ps", "begin", "length"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
+    for name, column in whole.stats.items():
+        assert np.array_equal(column.kind, parts.stats[name].kind)
+        assert np.array_equal(column.value, parts.stats[name].value)
+    assert line.plane.texts(parts.stats["note"]) == ["x"] * 300
+
+
+def test_an_event_larger_than_a_chunk_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU")
+    line = plane.line("python")
+    for at in range(3):
+        plane.event(line, plane.event_id("big"), at, 1, text="y" * 5000)
+    monkeypatch.setattr(trace_module, "CHUNK", 100)
+    events = Trace.from_bytes(space.SerializeToString()).planes[0].lines[0].events(stats=("text",))
+    assert events.offset_ps.tolist() == [0, 1, 2]
+    assert events.stats["text"].length.tolist() == [5000, 5000, 5000]
+
+
+def test_line_fields_behind_the_events_are_found() -> None:
+    plane = XPlane(name=b"/host:CPU")
+    line = plane.lines.add(name=b"t", display_name=b"thread 7", duration_ps=99, display_id=12)
+    for at in range(2000):
+        line.events.add(metadata_id=1, offset_ps=at, duration_ps=1)
+    found = Trace.from_bytes(XSpace(planes=[plane]).SerializeToString()).planes[0].lines[0]
+    assert found.size > trace_module.HEAD
+    assert (found.header.display_name, found.header.duration_ps, found.header.display_id) == ("thread 7", 99, 12)
+
+
+def test_cancelling_stops_between_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    line = Trace.from_bytes(sample(events=300)).planes[0].lines[0]
+    calls = 0
+
+    def stop(size: int, events: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        line.events(on_chunk=stop)
+    assert calls == 3
+
+
+def test_random_bytes_give_a_plain_error_or_a_trace_in_little_memory() -> None:
+    generator = random.Random(5)
+    refused = 0
+    tracemalloc.start()
+    try:
+        for size in [1, 2, 3, 7, 20, 64, 300, 3000, 40_000] * 40:
+            data = generator.randbytes(size)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            try:
+                read_everything(Trace.from_bytes(data))
+            except ProfileError as error:
+                refused += 1
+                assert error.exit_code == EXIT_UNREADABLE
+                assert error.sentence.endswith(".")
+            assert tracemalloc.get_traced_memory()[1] - before < 3_000_000 + 60 * size
+    finally:
+        tracemalloc.stop()
+    assert refused > 300
+
+
+def read_everything(trace: Trace) -> int:
+    """Touches all that the library can give; returns the number of events."""
+    total = 0
+    for plane in trace.planes:
+        assert len(plane.event_metadata) >= 0
+        assert isinstance(plane.stats, dict)
+        for line in plane.lines:
+            assert isinstance(line.header.name, str)
+            total += len(line.events(stats=("device_offset_ps", "note")))
+    assert isinstance(trace.problems, tuple)
+    return total
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_flipped_bytes_never_crash(data: st.DataObject) -> None:
+    raw = bytearray(sample(events=4))
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        trace = Trace.from_bytes(bytes(raw))
+    except ProfileError as error:
+        assert error.exit_code == EXIT_UNREADABLE
+        return
+    assert read_everything(trace) <= 16 * 8
+
+
+def test_a_length_beyond_any_file_is_damage_not_a_cut() -> None:
+    data = b"\x0a\xff\xff\xff\xff\xff\xff\x7f" + b"\x12\x05/host"
+    with pytest.raises(ProfileError) as caught:
+        Trace.from_bytes(data)
+    assert caught.value.code == "corrupt"
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.xplane.pb"
+    path.touch()
+    with pytest.raises(ProfileError) as caught:
+        Trace.open(str(path))
+    assert caught.value.code == "empty_file"
+    assert "0 bytes" in caught.value.sentence
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError) as caught:
+        Trace.open(str(tmp_path / "none.xplane.pb"))
+    assert (caught.value.code, caught.value.exit_code) == ("not_found", 3)
+    with pytest.raises(ProfileError) as caught:
+        Trace.open(str(tmp_path))
+    assert caught.value.exit_code == EXIT_UNREADABLE
+
+
+def test_gzip_is_recognised_by_content_and_a_cut_stream_is_salvaged(tmp_path: Path) -> None:
+    data = sample(events=200)
+    packed = gzip.compress(data, mtime=0)
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(packed)
+    assert read_everything(Trace.open(str(path))) == 800
+    path.write_bytes(gzip.compress(data[:500], mtime=0) + gzip.compress(data[500:], mtime=0))
+    assert read_everything(Trace.open(str(path))) == 800
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    trace = Trace.open(str(path))
+    assert 0 < read_everything(trace) < 800
+    assert "gzip stream ends early" in trace.problems[0].sentence
+
+
+def test_a_gzip_bomb_is_not_inflated_without_bound(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xplane.pb.gz"
+    path.write_bytes(gzip.compress(bytes(80 << 20), mtime=0))
+    source = open_source(str(path))
+    assert source.size == 64 << 20
+    assert "grows past" in source.note
+
+
+@pytest.mark.shared
+def test_the_real_profile_reads_as_protobuf_reads_it(shared: Path) -> None:
+    path = shared / "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
+    space = XSpace.FromString(path.read_bytes())
+    trace = Trace.open(str(path))
+    assert trace.problems == ()
+    compared = 0
+    for plane, truth in zip(trace.planes, space.planes, strict=True):
+        assert plane.event_metadata.ids.tolist() == sorted(truth.event_metadata)
+        for line, expected in zip(plane.lines, truth.lines, strict=True):
+            events = line.events()
+            assert line.name == decoded(expected.name)
+            assert events.metadata_id.tolist() == [e.metadata_id for e in expected.events]
+            assert events.offset_ps.tolist() == [e.offset_ps for e in expected.events]
+            assert events.duration_ps.tolist() == [e.duration_ps for e in expected.events]
+            compared += len(events)
+    assert compared == sum(len(line.events) for plane in space.planes for line in plane.lines) > 10_000
+
+
+@pytest.mark.shared
+def test_a_profile_damaged_by_a_text_conversion_is_refused(shared: Path) -> None:
+    with pytest.raises(ProfileError) as caught:
+        Trace.open(str(shared / "profiles/broken/utf8_mangled.xplane.pb"))
+    assert caught.value.code == "corrupt"
+    assert "text conversion" in caught.value.hint
