@@ -44,8 +44,15 @@ def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 
 def union_length(start: Int64s, end: Int64s) -> int:
     """Total time covered by at least one interval."""
-    first, last = union(start, end)
-    return int((last - first).sum())
+    if not is_sorted(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    if not len(start):
+        return 0
+    reach = np.maximum.accumulate(end)
+    fresh = start.copy()  # where each interval begins to cover what none before it covers
+    np.maximum(start[1:], reach[:-1], out=fresh[1:])
+    return int(np.maximum(end - fresh, 0).sum())
 
 
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:

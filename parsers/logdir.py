@@ -218,13 +218,23 @@ def _local_path(query: str) -> str:
         if match[1].lower() != "file":
             raise _unsupported(query, match[1].lower())
         query = unquote(query[match.end() :], errors="surrogateescape").replace("\0", "")
-    return os.path.expanduser(query).rstrip("/") or "/"
+    where = os.path.expanduser(query).rstrip("/") or "/"
+    try:
+        os.path.abspath(where)
+    except OSError as error:
+        raise ProfileError(
+            "not_found", "The current folder has gone.", "cd to one that exists", EXIT_NOT_FOUND
+        ) from error
+    return where
 
 
 def _unsupported(query: str, scheme: str) -> ProfileError:
     source = query.rstrip("/")
     local = shlex.quote(f"./{os.path.basename(source)}")
-    copies = {"gs": f"gcloud storage cp -r {shlex.quote(source)} .", "s3": f"aws s3 cp --recursive {source} {local}"}
+    copies = {
+        "gs": f"gcloud storage cp -r {shlex.quote(source)} .",
+        "s3": f"aws s3 cp --recursive {shlex.quote(source)} {local}",
+    }
     hint = f"{copies[scheme]} && tpuprof-tui {local}" if scheme in copies else "copy it to a local folder first"
     sentence = f"{printable(query)} is not on this machine, and {scheme}:// paths are not read."
     return ProfileError("unsupported_scheme", sentence, printable(hint), EXIT_NOT_FOUND)
@@ -348,8 +358,9 @@ class _Folder:
 
     def holds(self) -> list[str]:
         """Names of all that is in it, subfolders first and with a slash."""
-        names = [name for names in self.files.values() for name in names]
-        return [f"{name}/" for name, _ in sorted(self.subfolders)] + sorted(names, key=natural_key)
+        folders = [f"{name}/" for name, _ in self.subfolders]
+        files = [name for names in self.files.values() for name in names]
+        return sorted(folders, key=natural_key) + sorted(files, key=natural_key)
 
     def is_run_folder(self) -> bool:
         """Whether it lies where only runs do, whatever it holds."""
@@ -371,8 +382,10 @@ class _Walk:
 
     def search(self, starts: Iterable[str]) -> None:
         """Lists the folders and what is below them, nearest first, symbolic links last: real paths name the runs."""
-        near = deque((start, 0) for start in starts)
+        near: deque[tuple[str, int]] = deque()
         linked: deque[tuple[str, int]] = deque()
+        for start in starts:
+            (linked if os.path.islink(start) else near).append((start, 0))
         while (near or linked) and not self._full:
             path, depth = (near or linked).popleft()
             folder = self.list_folder(path)
@@ -442,9 +455,9 @@ def _open_folders(query: str, folders: Sequence[str], files: Sequence[str], limi
     """Runs below folders, and runs of single files (as a glob gives them both)."""
     walk = _Walk(limits)
     walk.search(folders)
-    if not files and len(walk.denied) == len(walk.folders):
-        raise _unreadable(*walk.denied[0])
     run_folders = [folder for folder in walk.folders if folder.profiles()]
+    if not files and not run_folders and len(walk.denied) == len(walk.folders):
+        raise _unreadable(*walk.denied[0])
     lines = []
     if folders:
         profiles = counted(sum(len(folder.profiles()) for folder in run_folders), "profile file")
@@ -538,12 +551,8 @@ def _inspect(path: str) -> _Found | Problem:
         os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
     except OSError as error:
         if linked and error.errno in _GONE:
-            return Problem(
-                "dangling_link",
-                shown,
-                f"{shown} is a link to a file that is not there.",
-                "copy the file that it names as well",
-            )
+            sentence = f"{shown} is a link to a file that is not there."
+            return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
         return Problem("unreadable", shown, f"{shown} cannot be read: {_reason(error)}.", "check its permissions")
     host = _host_name(name) or NO_HOST_NAME
     file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))

@@ -111,7 +111,7 @@ class CoreOps:
 
 def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
     """Start and end of each event on the trace's clock, in picoseconds."""
-    start = events.offset_ps + np.int64(line.timestamp_ns) * np.int64(1000)
+    start = events.offset_ps + np.int64(line.timestamp_ns) * np.int64(1000) if line.timestamp_ns else events.offset_ps
     return start, start + np.maximum(events.duration_ps, 0)
 
 
@@ -177,7 +177,7 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
 
 
 def _line_ops(line: Line, on_chunk: ChunkDone | None) -> _LineOps:
-    events = line.events(stats=(*_DEVICE_SPAN, ALL_REDUCE_ID), on_chunk=on_chunk)
+    events = line.events(stats=(*_DEVICE_SPAN, ALL_REDUCE_ID), on_chunk=on_chunk, places=False)
     own_start, own_end = event_spans(line, events)
     start, end = device_spans(events, own_start, own_end)
     ids = events.metadata_id.astype(np.int64, copy=False)

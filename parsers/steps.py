@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, place
+from tpuprof.parsers.intervals import Int64s, is_sorted, place
 from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE, CoreOps, event_spans
 from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
 from tpuprof.parsers.xspace.core import sum_by_key
@@ -147,21 +147,39 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     """Adds up the self time of a core's ops by step and part."""
     count = len(steps)
     events = ops.events
-    step = place(events.start_ps, steps.start_ps, steps.end_ps)
     part_of_row = np.array([_PARTS.get(category or "", COMPUTE) for category in ops.table.category], np.int64)
-    parts = part_of_row[events.key] if len(events.key) else events.key
-    inside = step >= 0
-    cells = (step * PART_COUNT + parts)[inside]
-    part_ps = sum_by_key(cells, events.self_ps[inside], count * PART_COUNT).reshape(count, PART_COUNT)
+    part_ps = np.zeros((count, PART_COUNT), np.int64)
+    part_ps[:, COMPUTE] = _sum_by_step(events.self_ps, events.start_ps, steps)
+    special = np.flatnonzero((part_of_row != COMPUTE)[events.key]) if part_of_row.any() else np.zeros(0, np.intp)
+    step = place(events.start_ps[special], steps.start_ps, steps.end_ps)
+    special, step = special[step >= 0], step[step >= 0]
+    cells = step * PART_COUNT + part_of_row[events.key[special]]
+    others = sum_by_key(cells, events.self_ps[special], count * PART_COUNT).reshape(count, PART_COUNT)
+    part_ps[:, COMPUTE] -= others.sum(axis=1)
     reduced = events.all_reduce_id
-    chosen = np.flatnonzero(inside & (reduced != 0)) if reduced is not None else np.zeros(0, np.intp)
+    chosen = np.flatnonzero(reduced) if reduced is not None else np.zeros(0, np.intp)
+    step = place(events.start_ps[chosen], steps.start_ps, steps.end_ps)
+    chosen, step = chosen[step >= 0], step[step >= 0]
     return CoreStepTimes(
         steps=steps,
-        part_ps=part_ps,
-        all_reduce_step=step[chosen],
+        part_ps=part_ps + others,
+        all_reduce_step=step,
         all_reduce_id=reduced[chosen] if reduced is not None else np.zeros(0, np.int64),
         all_reduce_ps=(events.end_ps - events.start_ps)[chosen],
     )
+
+
+def _sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
+    """Sum of the values whose time lies in each step. Times in order cost one pass, not a search each."""
+    if not len(steps) or not len(values):
+        return np.zeros(len(steps), np.int64)
+    if not is_sorted(times):
+        at = place(times, steps.start_ps, steps.end_ps)
+        return sum_by_key(at[at >= 0], values[at >= 0], len(steps))
+    first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
+    borders = np.stack([first, last], axis=1).reshape(-1)  # sums of [first, last) and, thrown away, of the gaps
+    sums = np.add.reduceat(np.append(values, 0), np.minimum(borders, len(values)))[::2]
+    return np.where(last > first, sums, 0)
 
 
 @dataclass(frozen=True, slots=True)

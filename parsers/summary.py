@@ -13,6 +13,7 @@ from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_co
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.intervals import Int64s, union, union_length
 from tpuprof.parsers.opstats import (
+    MODULES_LINE,
     OPS_LINE,
     STEPS_LINE,
     OpTable,
@@ -53,7 +54,8 @@ class CoreSummary:
         op_events: number of op events.
         total_ps: from the first to the last op or step (device time); 0 without any.
         span: hull of op and module events (host-aligned time), for the duty cycle; None without any.
-        active: disjoint intervals in which an op of the core's own work runs.
+        active_ps: time in which an op of the core's own work runs.
+        active: the same as disjoint intervals, for a chip with several cores; None for a chip with one.
         step_times: self time by step and part.
     """
 
@@ -63,7 +65,8 @@ class CoreSummary:
     op_events: int
     total_ps: int
     span: tuple[int, int] | None
-    active: tuple[Int64s, Int64s]
+    active_ps: int
+    active: tuple[Int64s, Int64s] | None
     step_times: CoreStepTimes
 
 
@@ -134,8 +137,10 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     """
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
     step_lists, source, note = _find_steps(cores)
-    work = partial(_summarise_core, on_chunk=on_chunk)
-    summaries = _run(work, list(zip(cores, step_lists, strict=True)), workers)
+    infos = [device_info(plane) for plane in cores]
+    crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
+    work = partial(_summarise_core, crowded=crowded, on_chunk=on_chunk)
+    summaries = _run(work, list(zip(cores, infos, step_lists, strict=True)), workers)
     first = next((core.info for core in summaries if core.info.device_type), None)
     steps = align([core.step_times for core in summaries], source)
     if steps is None and not note:
@@ -163,18 +168,23 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     )
 
 
-def _run(
-    work: Callable[[tuple[Plane, CoreSteps]], CoreSummary], items: Sequence[tuple[Plane, CoreSteps]], workers: int
-) -> list[CoreSummary]:
+_Item = tuple[Plane, DeviceInfo, CoreSteps]
+
+
+def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
+    """Chips with several cores: their duty cycle needs the union of their cores' intervals, the others' just a sum."""
+    chips = [info.chip for info in infos]
+    return frozenset(chip for chip in chips if chips.count(chip) > 1)
+
+
+def _run(work: Callable[[_Item], CoreSummary], items: Sequence[_Item], workers: int) -> list[CoreSummary]:
     if workers <= 1 or len(items) < 2:
         return [work(item) for item in items]
     with ThreadPoolExecutor(min(workers, len(items))) as pool:
         return _in_order(pool, work, items)
 
 
-def _in_order(
-    pool: Executor, work: Callable[[tuple[Plane, CoreSteps]], CoreSummary], items: Iterable[tuple[Plane, CoreSteps]]
-) -> list[CoreSummary]:
+def _in_order(pool: Executor, work: Callable[[_Item], CoreSummary], items: Iterable[_Item]) -> list[CoreSummary]:
     futures = [pool.submit(work, item) for item in items]
     try:
         return [future.result() for future in futures]
@@ -214,22 +224,27 @@ def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[lis
     return [inferred_steps(core, module) for core in runs], "modules", note
 
 
-def _summarise_core(item: tuple[Plane, CoreSteps], on_chunk: ChunkDone | None) -> CoreSummary:
-    plane, steps = item
+def _summarise_core(item: _Item, crowded: frozenset[str], on_chunk: ChunkDone | None) -> CoreSummary:
+    plane, info, steps = item
     ops = core_ops(plane, on_chunk)
     events = ops.events
     first, last = _hull([(events.start_ps, events.end_ps), *_line_spans(plane, STEPS_LINE, device=True)])
-    spans = [(ops.event_start_ps, ops.event_end_ps), *_line_spans(plane, "XLA Modules", device=False)]
+    spans = [(ops.event_start_ps, ops.event_end_ps), *_line_spans(plane, MODULES_LINE, device=False)]
     duty_first, duty_last = _hull(spans)
-    on_duty = ~ops.off_duty[events.key] if ops.off_duty.any() else slice(None)
+    starts, ends = ops.event_start_ps, ops.event_end_ps
+    if ops.off_duty.any():
+        on_duty = ~ops.off_duty[events.key]
+        starts, ends = starts[on_duty], ends[on_duty]
+    active = union(starts, ends) if info.chip in crowded else None
     return CoreSummary(
         name=plane.name,
-        info=device_info(plane),
+        info=info,
         table=ops.table,
         op_events=len(events.key),
         total_ps=last - first,
         span=(duty_first, duty_last) if duty_last > duty_first else None,
-        active=union(ops.event_start_ps[on_duty], ops.event_end_ps[on_duty]),
+        active_ps=union_length(starts, ends) if active is None else int((active[1] - active[0]).sum()),
+        active=active,
         step_times=core_step_times(steps, ops),
     )
 
@@ -254,12 +269,15 @@ def _hull(spans: Sequence[tuple[Int64s, Int64s]]) -> tuple[int, int]:
 def _duty(cores: Sequence[CoreSummary], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:
     """Duty cycle by chip (`duty_cycle_tracker.cc`): what at least one of the chip's cores works on, over their hull."""
     chips: dict[str, list[tuple[tuple[Int64s, Int64s], tuple[int, int] | None]]] = {}
+    duty = []
     for core in cores:
-        chips.setdefault(core.info.chip, []).append((core.active, core.span))
+        if core.active is not None:
+            chips.setdefault(core.info.chip, []).append((core.active, core.span))
+        elif core.span is not None:
+            duty.append(ChipDuty(core.active_ps, core.span[1] - core.span[0]))
     for plane in trace.planes:
         if is_sparse_core(plane):
             chips.setdefault(device_info(plane).chip, []).append(_sparse_activity(plane, on_chunk))
-    duty = []
     for parts in chips.values():
         starts = np.concatenate([active[0] for active, _ in parts])
         ends = np.concatenate([active[1] for active, _ in parts])

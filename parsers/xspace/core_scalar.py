@@ -75,3 +75,22 @@ def to_int64(value: int) -> int:
     """The low 64 bits as a signed number."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
+
+
+def fields_with(
+    data: bytes | memoryview, at: int, stop: int, keys: frozenset[int]
+) -> tuple[list[tuple[int, int, int]], bool]:
+    """Key (number * 8 + wire type), begin and end of the fields that have one of the keys; whether the message is broken.
+
+    The fields before a break are there.
+    """
+    found = []
+    while at < stop:
+        field = step(data, at, stop)
+        if field.status != OK or field.end > stop:
+            return found, True
+        key = field.number << 3 | field.wire
+        if key in keys:
+            found.append((key, field.begin, field.end))
+        at = field.end
+    return found, False

@@ -19,10 +19,10 @@ from tpuprof.parsers.xspace import core_scalar
 from tpuprof.parsers.xspace.core_types import OK, Fields
 from tpuprof.parsers.xspace.core_words import FAULT, LEN, Words, read_fields
 
-_BLOCK = 1 << 22
+_BLOCK = 4 << 20
 _HEADER = 16  # no tag with what follows it but a payload is longer
 _SAMPLE = 48  # fields walked to learn their mean size
-_FIELDS_A_REGION = 64
+_FIELDS_A_REGION = 32
 _FIELDS_EARLY = 3
 _GUESS_STEPS = 32
 _LEAST_WALKERS = 12  # fewer than this are slower together than one at a time

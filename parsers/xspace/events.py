@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.proto import xplane_pb2
-from tpuprof.parsers.xspace.core import decode_events, stat_columns
+from tpuprof.parsers.xspace.core import EVENT_MALFORMED, HAS_OCCURRENCES, decode_events, stat_columns
 from tpuprof.parsers.xspace.metadata import (
-    KIND_BYTES,
-    KIND_COMPRESSED,
     KIND_DOUBLE,
     KIND_INT64,
     KIND_REF,
@@ -22,10 +20,6 @@ from tpuprof.parsers.xspace.metadata import (
 )
 from tpuprof.parsers.xspace.source import ByteSource
 from tpuprof.parsers.xspace.walk import LEN, Window
-
-FLAG_OFFSET = 1
-FLAG_OCCURRENCES = 2
-FLAG_MALFORMED = 4
 
 EVENTS_FIELD = 4
 
@@ -51,7 +45,12 @@ class StatColumn:
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
     def integers(self, missing: int = 0) -> NDArray[np.int64]:
-        """int64[n]: integer values, doubles cut to integers, `missing` elsewhere. A uint64 past 2^63 wraps."""
+        """int64[n]: integer values, doubles cut to integers, `missing` elsewhere. A uint64 past 2^63 wraps.
+
+        May be the column itself, so it is not to be written to.
+        """
+        if bool(((self.kind == KIND_UINT64) | (self.kind == KIND_INT64)).all()):
+            return self.value
         out = np.where((self.kind == KIND_UINT64) | (self.kind == KIND_INT64), self.value, np.int64(missing))
         doubles = self.kind == KIND_DOUBLE
         if doubles.any():
@@ -77,7 +76,8 @@ class Events:
         metadata_id: int32[n], or int64[n] where an id needs it.
         offset_ps: int64[n], from the line's timestamp; 0 for aggregated events, which have no place in time.
         duration_ps: int64[n], as recorded; may be 0, negative only in a damaged profile.
-        begin, length: int64[n], uint32[n]: where each event lies in the file, for stats on demand.
+        begin, length: int64[n], uint32[n]: where each event lies in the file, for stats on demand; empty when the
+            events were decoded without their places.
         num_occurrences: int64[n] for lines that hold aggregated events, else None.
         stats: columns of the stats that were asked for, by name; a name that the plane does not know is missing.
         malformed: events with damaged bytes; what came before the damage is kept.
@@ -107,9 +107,12 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Columns of the events in one stretch of a line; see `Events`."""
+    """Columns of the events in one stretch of a line; see `Events` and `StatColumn`.
 
-    metadata_id: NDArray[np.int64]
+    `begin` and `length` are empty when places were not asked for; `stat_length` is None without text or bytes.
+    """
+
+    metadata_id: NDArray[np.int32] | NDArray[np.int64]
     value: NDArray[np.int64]
     duration_ps: NDArray[np.int64]
     flags: NDArray[np.uint8]
@@ -117,10 +120,16 @@ class Chunk:
     length: NDArray[np.uint32]
     kind: NDArray[np.uint8]
     stat: NDArray[np.int64]
-    stat_length: NDArray[np.int64]
+    stat_length: NDArray[np.uint32] | None
 
 
-def decode_window(window: Window, stat_ids: NDArray[np.int64]) -> tuple[Chunk, int]:
+def _narrow(ids: NDArray[np.int64]) -> NDArray[np.int32] | NDArray[np.int64]:
+    """Metadata ids in 32 bits where they fit, which they do in every profile seen."""
+    fits = not len(ids) or (int(ids.min()) >= -(2**31) and int(ids.max()) < 2**31)
+    return ids.astype(np.int32) if fits else ids
+
+
+def decode_window(window: Window, stat_ids: NDArray[np.int64], places: bool) -> tuple[Chunk, int]:
     """Decodes the events that lie whole in a window.
 
     Returns:
@@ -136,23 +145,19 @@ def decode_window(window: Window, stat_ids: NDArray[np.int64]) -> tuple[Chunk, i
     end = (window.end if every else window.end[chosen]) - window.base
     columns = decode_events(window.data, begin, end)
     stats = stat_columns(window.data, begin, end, STATS_OF_EVENT, stat_ids)
-    in_file = stats.kind >= KIND_STR
-    value = (
-        np.where(in_file & (stats.kind != KIND_REF), stats.value + window.base, stats.value)
-        if in_file.any()
-        else stats.value
-    )
+    in_file = (stats.kind >= KIND_STR) & (stats.kind != KIND_REF)
+    textual = bool(in_file.any())
     return (
         Chunk(
-            metadata_id=columns.metadata_id,
+            metadata_id=_narrow(columns.metadata_id),
             value=columns.offset_ps,
             duration_ps=columns.duration_ps,
             flags=columns.flags,
-            begin=begin + window.base,
-            length=(end - begin).astype(np.uint32),
+            begin=begin + window.base if places else _NO_INTS,
+            length=(end - begin).astype(np.uint32) if places else _NO_LENGTHS,
             kind=stats.kind,
-            stat=value,
-            stat_length=stats.length,
+            stat=np.where(in_file, stats.value + window.base, stats.value) if textual else stats.value,
+            stat_length=stats.length.astype(np.uint32) if textual else None,
         ),
         resume,
     )
@@ -161,48 +166,50 @@ def decode_window(window: Window, stat_ids: NDArray[np.int64]) -> tuple[Chunk, i
 def join_chunks(chunks: Sequence[Chunk], stat_names: Sequence[str]) -> Events:
     """Puts chunks together; `stat_names` are the names of the stat rows, in order."""
     if not chunks:
-        chunks = [_EMPTY]
-        stat_names = ()
-    flags = np.concatenate([chunk.flags for chunk in chunks])
-    ids = np.concatenate([chunk.metadata_id for chunk in chunks])
-    narrow = not len(ids) or (int(ids.min()) >= -(2**31) and int(ids.max()) < 2**31)
+        chunks, stat_names = [_EMPTY], ()
+    flags = [chunk.flags for chunk in chunks]
     value = np.concatenate([chunk.value for chunk in chunks])
     occurrences = None
-    aggregated = (flags & FLAG_OCCURRENCES) != 0
-    if aggregated.any():
+    if any((part & HAS_OCCURRENCES).any() for part in flags):
+        aggregated = (np.concatenate(flags) & HAS_OCCURRENCES) != 0
         occurrences = np.where(aggregated, value, 0)
         value = np.where(aggregated, 0, value)
+    textual = any(chunk.stat_length is not None for chunk in chunks)
     stats = {}
     for row, name in enumerate(stat_names):
-        length = np.concatenate([chunk.stat_length[row] for chunk in chunks])
-        kind = np.concatenate([chunk.kind[row] for chunk in chunks])
-        textual = (kind == KIND_STR) | (kind == KIND_BYTES) | (kind == KIND_COMPRESSED)
         stats[name] = StatColumn(
-            kind=kind,
+            kind=np.concatenate([chunk.kind[row] for chunk in chunks]),
             value=np.concatenate([chunk.stat[row] for chunk in chunks]),
-            length=length.astype(np.uint32) if textual.any() else np.zeros(0, np.uint32),
+            length=np.concatenate([_lengths(chunk, row) for chunk in chunks]) if textual else _NO_LENGTHS,
         )
     return Events(
-        metadata_id=ids.astype(np.int32) if narrow else ids,
+        metadata_id=np.concatenate([chunk.metadata_id for chunk in chunks]),
         offset_ps=value,
         duration_ps=np.concatenate([chunk.duration_ps for chunk in chunks]),
         begin=np.concatenate([chunk.begin for chunk in chunks]),
         length=np.concatenate([chunk.length for chunk in chunks]),
         num_occurrences=occurrences,
         stats=stats,
-        malformed=int(((flags & FLAG_MALFORMED) != 0).sum()),
+        malformed=sum(int(((part & EVENT_MALFORMED) != 0).sum()) for part in flags),
     )
 
 
+def _lengths(chunk: Chunk, row: int) -> NDArray[np.uint32]:
+    if chunk.stat_length is None:
+        return np.zeros(len(chunk.value), np.uint32)
+    return chunk.stat_length[row]
+
+
 _NO_INTS = np.zeros(0, np.int64)
+_NO_LENGTHS = np.zeros(0, np.uint32)
 _EMPTY = Chunk(
-    metadata_id=_NO_INTS,
+    metadata_id=np.zeros(0, np.int32),
     value=_NO_INTS,
     duration_ps=_NO_INTS,
     flags=np.zeros(0, np.uint8),
     begin=_NO_INTS,
-    length=np.zeros(0, np.uint32),
+    length=_NO_LENGTHS,
     kind=np.zeros((0, 0), np.uint8),
     stat=np.zeros((0, 0), np.int64),
-    stat_length=np.zeros((0, 0), np.int64),
+    stat_length=None,
 )

@@ -26,8 +26,8 @@ from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, Meta
 from tpuprof.parsers.xspace.source import ByteSource, MemorySource, open_source
 from tpuprof.parsers.xspace.walk import LEN, VARINT, text, varint, windows
 
-CHUNK = 8 << 20
-"""Bytes of a line that are decoded at a time."""
+CHUNK = 1 << 20
+"""Bytes of a line that are decoded at a time: with their columns they fit a core's cache."""
 
 HEAD = 1 << 12
 """Bytes of a line that are read for its name."""
@@ -113,12 +113,13 @@ class Line:
         """Start of the line's clock in nanoseconds; an event starts at ``timestamp_ns * 1000 + offset_ps``."""
         return self._head.timestamp_ns
 
-    def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None) -> Events:
+    def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, places: bool = True) -> Events:
         """Decodes the line's events, with a column for each of the stats asked for.
 
         Args:
             stats: names of stats; those that the plane does not define are left out of `Events.stats`.
             on_chunk: progress; what it raises ends the decoding.
+            places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
 
         Not cached: whoever asks decides how long the columns live.
         """
@@ -129,7 +130,7 @@ class Line:
         while at < self.end:
             resume = -1
             for window in windows(self.plane.source, at, self.end, window_size):
-                chunk, resume = decode_window(window, wanted)
+                chunk, resume = decode_window(window, wanted, places)
                 chunks.append(chunk)
                 if on_chunk is not None:
                     on_chunk(len(window.data), len(chunk.begin))

@@ -1,0 +1,219 @@
+"""Feeds the compiled core valid, damaged and nonsensical input; meant for a build with sanitizers.
+
+    python fuzz_core.py PATH_OF_MODULE CASES SEED
+
+Prints a line with the number of cases when all of them have run. The buffers are exactly as long as they claim, each in
+a block of memory of its own (run with PYTHONMALLOC=malloc), so that a sanitizer sees every access past an end. The
+encoders are used by the tests too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from array import array
+from collections.abc import Callable
+from types import ModuleType
+
+MARKER = "all cases ran:"
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+EXTREMES = (INT64_MIN, INT64_MIN + 1, -(1 << 32), -1, 0, 1, 7, 8, 1 << 31, 1 << 32, 1 << 62, INT64_MAX - 1, INT64_MAX)
+
+
+def varint(value: int, padding: int = 0) -> bytes:
+    """A varint of the low 64 bits, with this many superfluous bytes as far as ten allow."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    for _ in range(min(padding, 10 - len(out))):
+        out[-1] |= 0x80
+        out.append(0)
+    return bytes(out)
+
+
+def field(number: int, wire: int, payload: bytes, padding: int = 0) -> bytes:
+    """A field; `payload` is the value's bytes, without the length."""
+    tag = varint(number << 3 | wire)
+    tag = varint(number << 3 | wire, min(padding, 5 - len(tag)))
+    return tag + (varint(len(payload), padding) if wire == 2 else b"") + payload
+
+
+def random_stat(rng: random.Random) -> bytes:
+    """An XStat with one of all kinds of values, at times in an unusual order."""
+    number, wire = rng.choice(((2, 1), (3, 0), (4, 0), (5, 2), (6, 2), (7, 0), (8, 2), (9, 5)))
+    if wire == 0:
+        value = varint(rng.getrandbits(rng.randrange(65)), rng.randrange(3))
+    else:
+        value = rng.randbytes({1: 8, 2: rng.randrange(12), 5: 4}[wire])
+    parts = [field(1, 0, varint(rng.randrange(5))), field(number, wire, value, rng.choice((0, 0, 1)))]
+    if rng.random() < 0.2:
+        rng.shuffle(parts)
+    return b"".join(parts)
+
+
+def random_event(rng: random.Random) -> bytes:
+    """An XEvent of about the usual shape."""
+    parts = [
+        field(1, 0, varint(rng.randrange(3000))),
+        field(rng.choice((2, 2, 2, 5)), 0, varint(rng.getrandbits(rng.randrange(65)))),
+        field(3, 0, varint(rng.getrandbits(24))),
+    ]
+    parts += [field(4, 2, random_stat(rng)) for _ in range(rng.randrange(4))]
+    if rng.random() < 0.1:
+        rng.shuffle(parts)
+    return b"".join(parts)
+
+
+def random_line(rng: random.Random, events: int) -> bytes:
+    """An XLine with this many events."""
+    head = field(1, 0, varint(7)) + field(2, 2, b"XLA Ops") + field(3, 0, varint(1))
+    return head + b"".join(field(4, 2, random_event(rng)) for _ in range(events))
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    """The bytes with some of them changed, cut out or cut off."""
+    out = bytearray(data)
+    for _ in range(rng.randrange(1, 6)):
+        if not out:
+            break
+        at = rng.randrange(len(out))
+        action = rng.randrange(4)
+        if action == 0:
+            out[at] = rng.choice((0, 0x22, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        elif action == 1:
+            del out[at : at + rng.randrange(1, 4)]
+        elif action == 2:
+            out[at:at] = rng.randbytes(rng.randrange(1, 4))
+        else:
+            del out[at:]
+    return bytes(out)
+
+
+def random_bytes(rng: random.Random) -> bytes:
+    """Bytes of one of several sorts, up to some hundreds."""
+    sort = rng.randrange(4)
+    if sort == 0:
+        return rng.randbytes(rng.randrange(120))
+    if sort == 1:
+        return bytes(rng.choices((0x08, 0x10, 0x18, 0x22, 0x0A, 0x80, 0xFF, 0x01, 0x03, 0x09), k=rng.randrange(80)))
+    line = random_line(rng, rng.randrange(8))
+    return line if sort == 2 else damaged(rng, line)
+
+
+# --- the driver ---
+
+
+def _zeros(code: str, count: int) -> array[int]:
+    return array(code, bytes(array(code).itemsize * count))
+
+
+def _spans(rng: random.Random, core: ModuleType, data: array[int]) -> tuple[array[int], array[int]]:
+    """Begins and ends: those of the fields that are there, or arbitrary ones inside or outside the bytes."""
+    sort = rng.randrange(4)
+    if sort == 0:
+        n = len(data)
+        number, wire, begin, end = _zeros("I", n), _zeros("B", n), _zeros("q", n), _zeros("q", n)
+        count, _, _ = core.split(data, number, wire, begin, end, 0)
+        whole = [i for i in range(count) if end[i] <= len(data)]
+        return array("q", [begin[i] for i in whole]), array("q", [end[i] for i in whole])
+    n = rng.randrange(6)
+    pairs = [sorted((rng.randint(0, len(data)), rng.randint(0, len(data)))) for _ in range(n)]
+    if sort == 1:
+        pairs = [[rng.choice(EXTREMES), rng.choice(EXTREMES)] if rng.random() < 0.5 else pair for pair in pairs]
+    if sort == 2 and pairs:
+        pairs[-1][1] = len(data) + rng.randrange(3)
+    return array("q", [pair[0] for pair in pairs]), array("q", [pair[1] for pair in pairs])
+
+
+def _split(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    n = rng.choice((0, 1, 3, len(data)))
+    start = rng.choice((0, 0, len(data), rng.randint(-2, len(data) + 2), rng.choice(EXTREMES)))
+    core.split(data, _zeros("I", n), _zeros("B", n), _zeros("q", n), _zeros("q", n + (rng.random() < 0.02)), start)
+
+
+def _events(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    begin, end = _spans(rng, core, data)
+    n = len(begin) + (rng.random() < 0.02)
+    core.events(data, begin, end, _zeros("q", n), _zeros("q", n), _zeros("q", n), _zeros("B", n))
+
+
+def _stats(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    begin, end = _spans(rng, core, data)
+    wanted = array("q", [rng.choice((0, 1, 2, 3, 4, *EXTREMES)) for _ in range(rng.randrange(5))])
+    n = len(begin) * len(wanted) + (rng.random() < 0.02)
+    core.stats(data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), rng.choice((4, 4, 4, 5, 1, -3)))
+
+
+def _times(rng: random.Random, n: int) -> list[int]:
+    return [rng.choice(EXTREMES) if rng.random() < 0.3 else rng.randrange(20) for _ in range(n)]
+
+
+def _nest(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    n = rng.randrange(12)
+    pairs = list(zip(_times(rng, n), _times(rng, n), strict=True))
+    if rng.random() < 0.8:
+        pairs.sort(key=lambda pair: (pair[0], -pair[1]))
+    start, end = array("q", [pair[0] for pair in pairs]), array("q", [pair[1] for pair in pairs])
+    core.nest(start, end, _zeros("q", n), _zeros("i", n), _zeros("q", n + (rng.random() < 0.02)))
+
+
+def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    n, k = rng.randrange(12), rng.randrange(5)
+    code = rng.choice("iq")
+    keys = array(code, [rng.randrange(k) if k else 0 for _ in range(n)])
+    if n and rng.random() < 0.2:
+        keys[rng.randrange(n)] = rng.choice((-1, k, 1 << 20, -(1 << 31), (1 << 31) - 1))
+    values = array("q", _times(rng, n))
+    rng.choice((core.sum_by_key, core.min_by_key))(keys, values, _zeros("q", k))
+
+
+def _overlapping(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    """Outputs that are inputs at the same time, wrong types, wrong numbers of arguments."""
+    times = array("q", sorted(_times(rng, 6)))
+    views = [times, memoryview(times)[1:], memoryview(data)[1:], b"read only", data, 3, None]
+    function = rng.choice((core.split, core.events, core.stats, core.nest, core.sum_by_key, core.min_by_key))
+    try:
+        function(*rng.choices(views, k=rng.randrange(9)))
+    except (TypeError, BufferError, OverflowError):
+        return
+
+
+def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
+    """Runs the cases; how many were accepted and how many refused with ValueError."""
+    rng = random.Random(seed)
+    kinds: tuple[Callable[[random.Random, ModuleType, array[int]], None], ...]
+    kinds = (_split, _split, _events, _events, _stats, _stats, _stats, _nest, _groups, _overlapping)
+    accepted = refused = 0
+    for _ in range(cases):
+        data = array("B", random_bytes(rng))
+        try:
+            rng.choice(kinds)(rng, core, data)
+            accepted += 1
+        except ValueError:
+            refused += 1
+    return accepted, refused
+
+
+def load(path: str) -> ModuleType:
+    """The compiled module at this path."""
+    spec = importlib.util.spec_from_file_location("_core", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """See the module's text."""
+    path, cases, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    accepted, refused = run(load(path), cases, seed)
+    print(MARKER, accepted + refused, "accepted:", accepted, "refused:", refused)
+
+
+if __name__ == "__main__":
+    main()
