@@ -335,23 +335,19 @@ def _host_name(name: str) -> str:
 
 @dataclass(slots=True)
 class _Folder:
-    """What one folder holds: subfolders, and file names by kind (of kind `other` some only)."""
+    """What one folder holds: subfolders, and file names by kind."""
 
     path: str
     modified: float = 0.0
     subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
     files: dict[_Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
-    file_count: int = 0
 
     def take(self, entry: os.DirEntry[str]) -> None:
         with contextlib.suppress(OSError):  # a link that leads round in circles: no folder, so inspected as a file
             if entry.is_dir():
                 self.subfolders.append((entry.name, entry.is_symlink()))
                 return
-        self.file_count += 1
-        kind = _kind(entry.name)
-        if kind != "other" or len(self.files[kind]) < 100:
-            self.files[kind].append(entry.name)
+        self.files[_kind(entry.name)].append(entry.name)
 
     def profiles(self) -> list[str]:
         return self.files["profile"] + self.files["riegeli"]
@@ -367,6 +363,23 @@ class _Folder:
         return os.path.abspath(self.path).split("/")[-3:-1] == ["plugins", "profile"]
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _folders_above(path: str) -> set[tuple[int, int]]:
+    above = set()
+    folder = os.path.realpath(path)
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        above.add(_identity(folder) or (0, 0))
+    return above
+
+
 class _Walk:
     """A bounded search that lists every folder once, whatever links lead to it."""
 
@@ -379,6 +392,7 @@ class _Walk:
         self._full = False
         self._entries = 0
         self._seen: set[tuple[int, int]] = set()
+        self._above: set[tuple[int, int]] = set()
 
     def search(self, starts: Iterable[str]) -> None:
         """Lists the folders and what is below them, nearest first, symbolic links last: real paths name the runs."""
@@ -386,6 +400,7 @@ class _Walk:
         linked: deque[tuple[str, int]] = deque()
         for start in starts:
             (linked if os.path.islink(start) else near).append((start, 0))
+            self._above |= _folders_above(start)
         while (near or linked) and not self._full:
             path, depth = (near or linked).popleft()
             folder = self.list_folder(path)
@@ -399,7 +414,8 @@ class _Walk:
                 elif depth >= self.limits.max_depth:
                     self._too_deep += 1
                 elif is_link:
-                    linked.append((below, depth + 1))
+                    if _identity(below) not in self._above:  # a link up would lead to all that was not asked for
+                        linked.append((below, depth + 1))
                 elif name in ("plugins", "profile") or os.path.basename(path) == "profile":
                     near.appendleft((below, depth + 1))
                 else:
@@ -413,7 +429,7 @@ class _Walk:
             identity = (status.st_dev, status.st_ino)
             if identity in self._seen:
                 return None
-            if status.st_ino:  # 0 where a file system has no such numbers; the other bounds end loops there
+            if identity[1]:  # 0 where a file system has no such numbers; the other bounds end loops there
                 self._seen.add(identity)
             folder.modified = status.st_mtime
             with os.scandir(path or ".") as entries:
@@ -596,7 +612,7 @@ def _notes(folder: _Folder) -> list[Problem]:
     shown = printable(folder.path)
     if not folder.profiles():
         content = folder.holds()
-        holds = f"holds no profile, only {examples(content, 3, folder.file_count)}" if content else "is empty"
+        holds = f"holds no profile, only {examples(content)}" if content else "is empty"
         hint = "a profile is written when the capture ends: see whether stop_trace() ran, and the program's log"
         notes.append(Problem("no_profile", shown, f"The run folder {shown} {holds}.", hint))
     if folder.files["cache"]:
@@ -662,8 +678,7 @@ def _nothing_found(query: str, walk: _Walk) -> ProfileError:
     """For folders without one profile file: how far the search went, what is there, and what that suggests."""
     first = walk.folders[0]
     content = first.holds()
-    total = len(first.subfolders) + first.file_count
-    holds = f"there is {examples(content, 6, total)}" if content else "the folder is empty"
+    holds = f"there is {examples(content, 6)}" if content else "the folder is empty"
     bounds = "".join(f"; {line}" for line in walk.bounds_hit())
     folders = counted(len(walk.folders), "folder")
     sentence = f"No profile (*.xplane.pb) in {printable(query)}: looked into {folders}; {holds}{bounds}."

@@ -76,7 +76,7 @@ def test_any_part_of_the_layout_opens(tmp_path: Path, levels: int) -> None:
     assert hosts(found.runs[0]) == ["host0", "host1"]
     assert found.problems == found.runs[0].problems == ()
     assert len(found.searched) == 1
-    assert f"in {levels + 1 if levels < 5 else levels + 1} folder" in found.searched[0]
+    assert f"in {levels + 1} folder" in found.searched[0]
     assert "2 profile files in 1 run" in found.searched[0]
 
 
@@ -597,7 +597,7 @@ def test_globs_leave_hidden_names_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "reason"), [("x*", "matches nothing"), ("[", "matches nothing"), ("n*", "matches notes.txt, which")]
+    ("pattern", "reason"), [("x*", "matches nothing"), ("[", "matches nothing"), ("n*", "/notes.txt, which by")]
 )
 def test_a_glob_without_profiles(tmp_path: Path, pattern: str, reason: str) -> None:
     put(tmp_path / "notes.txt")
@@ -615,15 +615,24 @@ def test_a_glob_of_folders_without_profiles(tmp_path: Path) -> None:
 
 
 def test_loops_of_links_end(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path)
-    for index, place in enumerate((tmp_path, folder, folder.parent)):
-        (place / f"again{index}").symlink_to(tmp_path)
+    folder = run_folder(tmp_path / "logs")
+    for index, place in enumerate((tmp_path / "logs", folder, folder.parent)):
+        (place / f"again{index}").symlink_to(tmp_path / "logs")
         (place / f"up{index}").symlink_to("..")
-    (tmp_path / "self").symlink_to("self")
-    found = open_logdir(str(tmp_path))
+    (tmp_path / "logs" / "self").symlink_to("self")
+    found = open_logdir(str(tmp_path / "logs"))
     assert [run.path for run in found.runs] == [str(folder)]
-    assert len(open_logdir(f"{tmp_path}/**").runs) == 1
+    assert len(open_logdir(f"{tmp_path}/logs/**").runs) == 1
     assert len(found.searched) == 1, "a loop is no bound that was hit"
+
+
+def test_a_link_up_does_not_widen_the_search(tmp_path: Path) -> None:
+    run_folder(tmp_path / "mine")
+    run_folder(tmp_path / "other", "2026_12_12_12_12_12")
+    (tmp_path / "mine" / "up").symlink_to(tmp_path)
+    (tmp_path / "mine" / "root").symlink_to("/")
+    assert names(open_logdir(str(tmp_path / "mine"))) == ["2026_11_20_18_04_33"]
+    assert len(open_logdir(str(tmp_path / "mine" / "up")).runs) == 2, "unless it is what was asked for"
 
 
 def test_a_linked_run_is_listed_once_under_its_own_name(tmp_path: Path) -> None:
@@ -682,8 +691,8 @@ def test_bounds_hold_for_globs(tmp_path: Path) -> None:
     assert 0 < len(found.runs) <= 12
     assert any("stopped after 12 folder entries" in line for line in found.searched)
     assert "stopped after 12" in refused(f"{tmp_path}/*/x*", SearchLimits(max_entries=12)).sentence
-    deep = open_logdir(f"{tmp_path}/**/*.pb", SearchLimits(max_entries=60, max_depth=0, pruned=frozenset()))
-    assert any("below level 0" in line for line in deep.searched) or len(deep.runs) == 0
+    shallow = refused(f"{tmp_path}/**/*.pb", SearchLimits(max_depth=0))
+    assert "matches nothing; not searched: 30 folders below level 0" in shallow.sentence
 
 
 def test_heavy_folders_are_left_out_unless_named(tmp_path: Path) -> None:
@@ -738,10 +747,8 @@ def test_folders_that_cannot_be_listed_are_one_problem(tmp_path: Path, monkeypat
     found = open_logdir(str(tmp_path))
     assert names(found) == ["open"]
     assert codes(found.problems) == ["unreadable_folder"]
-    assert (
-        found.problems[0].sentence
-        == f"{tmp_path}/a/closed and 2 further folders could not be listed: permission denied."
-    )
+    expected = f"{tmp_path}/a/closed and 2 further folders could not be listed: permission denied."
+    assert found.problems[0].sentence == expected
 
 
 def test_the_folder_asked_for_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -782,7 +789,6 @@ def test_nothing_found_says_what_is_there(tmp_path: Path) -> None:
         f"No profile (*.xplane.pb) in {tmp_path}: looked into 2 folders; there is checkpoint_10/, config.yaml."
     )
     assert "plugins/profile" in error.hint
-    assert "the folder is empty" in refused(tmp_path / "checkpoint_10" / "..").sentence or True
 
 
 def test_nothing_found_counts_what_it_does_not_name(tmp_path: Path) -> None:
@@ -813,14 +819,11 @@ def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     assert refused("experimets").hint == "did you mean experiments?"
     assert "which holds h.xplane.pb" in refused("experiments/h.xplane.pb/more").sentence
-    assert (
-        "empty or may not be listed" in refused(put(tmp_path / "e" / "f" / "x").parent / ("y" * 300)).sentence or True
-    )
+    (tmp_path / "void").mkdir()
+    assert "which is empty or may not be listed" in refused(tmp_path / "void" / "x").sentence
 
 
-@pytest.mark.parametrize(
-    "path", ["", "\0", "a\0b*", "\ud800", "x" * 5000, "/" * 3 + "nonexistent", "~nobody-here/x", "-"]
-)
+@pytest.mark.parametrize("path", ["", "\0", "a\0b*", "\ud800", "x" * 5000, "///nonexistent", "~nobody-here/x", "-"])
 def test_paths_that_cannot_be(path: str) -> None:
     error = refused(path)
     assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
@@ -873,7 +876,7 @@ HOSTILE = [
     "line\nbreak",
     "\u202egpj",
     "caf\udce9",
-    "[red]markup[/]",
+    "[red]markup[b]",
     " ",
     "--help",
     "'; rm -rf ~",
@@ -902,14 +905,12 @@ def test_hostile_names_are_kept_and_neutralised_in_sentences(tmp_path: Path, nam
     refused(f"gs://{name}/x")
 
 
-@given(
-    st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "..", "**", "~", ":", "\\", "\n", "!", "-"]), max_size=8)
-)
+@given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", "~", ":", "\\", "\n", "!", "-"]), max_size=8))
 def test_any_text_is_answered_with_a_logdir_or_a_sentence(parts: list[str]) -> None:
     """Inside an empty folder of its own, so that no text reaches far."""
     with tempfile.TemporaryDirectory() as folder:
         put(Path(folder) / "a" / "a.xplane.pb")
-        text = f"{folder}/" + "".join(parts).replace("..", "")
+        text = f"{folder}/" + "".join(parts)
         try:
             found = open_logdir(text, SearchLimits(max_entries=50, max_depth=2))
         except ProfileError as error:

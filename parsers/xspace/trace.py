@@ -133,7 +133,7 @@ class Line:
                 chunk, resume = decode_window(window, wanted, places)
                 chunks.append(chunk)
                 if on_chunk is not None:
-                    on_chunk(len(window.data), len(chunk.begin))
+                    on_chunk((len(window.data) if resume < 0 else resume - window.base), len(chunk.value))
                 if resume >= 0:
                     break
             if resume < 0 or (resume == at and window_size >= self.end - at):

@@ -1,0 +1,145 @@
+"""Compares `tpuprof-tui report overview` with XProf's own conversion to its overview page.
+
+    python tests/bench/compare_with_xprof.py [--sizes 50MB 250MB] [--repeat 3] [--readme]
+
+Installs xprof from PyPI in an environment of its own, makes the profiles with the demo script, runs both in turn as
+fresh processes without caches, and prints ratios of wall time, CPU time and peak memory. XProf takes a minute and 10 GB for
+250 MB: run it on an otherwise idle machine. `--readme` writes the table into the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.processes import Cost, best, environment_with, measure
+
+ROOT = Path(__file__).parents[2]
+WORK = Path(__file__).parent / ".work"
+XPROF = "xprof==2.24.2"
+BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+
+XPROF_OVERVIEW = """
+import sys
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+data, _ = xspace_to_tool_data([sys.argv[1]], "overview_page", {})
+assert data and len(data) > 1000, "XProf gave no overview"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a profile and what each side took for its overview."""
+
+    size: str
+    core: str
+    theirs: Cost
+    ours: Cost
+
+    def cells(self) -> list[str]:
+        """The line's cells."""
+        a, b = self.theirs, self.ours
+        return [
+            self.size,
+            self.core,
+            f"{a.wall:.1f} s, {a.peak / 1e9:.1f} GB",
+            f"{b.wall:.2f} s, {b.peak / 1e6:.0f} MB",
+            f"**{a.wall / b.wall:.0f}×**",
+            f"{a.cpu / b.cpu:.0f}×",
+            f"1/{a.peak / b.peak:.0f}",
+        ]
+
+
+HEAD = ["profile", "core", "XProf", "tpuprof-tui", "wall time", "CPU time", "memory"]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    return "\n".join(lines + ["| " + " | ".join(row.cells()) + " |" for row in rows])
+
+
+def make_profile(size: str) -> Path:
+    """A profile of about this size, made by the demo script once."""
+    path = WORK / f"demo-{size}" / "plugins" / "profile" / "bench" / "demo-vm.xplane.pb"
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        script = ROOT / "tests" / "demo" / "make_profile.py"
+        subprocess.run([sys.executable, str(script), str(path), "--size", size], check=True)
+    return path
+
+
+def run_xprof(python: Path, profile: Path) -> Cost:
+    """One conversion by XProf, from a folder of its own so that no cache is found or left."""
+    folder = WORK / "fresh"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    link = folder / profile.name
+    link.hardlink_to(profile)
+    try:
+        return measure([str(python), "-c", XPROF_OVERVIEW, str(link)])
+    finally:
+        shutil.rmtree(folder)
+
+
+def run_ours(profile: Path, core: str) -> Cost:
+    """One overview by this project, as a user would call it."""
+    program = str(Path(sys.executable).parent / "tpuprof-tui")
+    return measure([program, "report", "overview", str(profile), "--format", "json"], {"TPUPROF_CORE": core})
+
+
+def compare(sizes: Sequence[str], cores: Sequence[str], repeat: int) -> list[Row]:
+    """Runs both sides in turn."""
+    python = environment_with(WORK / "xprof", XPROF)
+    rows = []
+    for size in sizes:
+        profile = make_profile(size)
+        profile.read_bytes()  # both sides find the file in memory
+        theirs: list[Cost] = []
+        ours: dict[str, list[Cost]] = {core: [] for core in cores}
+        for turn in range(repeat):
+            print(f"{size}: turn {turn + 1} of {repeat}", file=sys.stderr)
+            theirs.append(run_xprof(python, profile))
+            for core in cores:
+                ours[core].append(run_ours(profile, core))
+        label = f"{profile.stat().st_size / 1e6:.0f} MB"
+        rows += [Row(label, core, best(theirs), best(ours[core])) for core in cores]
+    return rows
+
+
+def write_readme(text: str) -> None:
+    """Puts the table between the README's benchmark marks."""
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    """Runs the comparison and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
+    parser.add_argument("--cores", nargs="+", default=["c", "numpy"], choices=["c", "numpy"])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    arguments = parser.parse_args()
+    WORK.mkdir(exist_ok=True)
+    rows = compare(arguments.sizes, arguments.cores, arguments.repeat)
+    text = table(rows)
+    print(text)
+    print(f"\nPython {platform.python_version()}, {platform.machine()}, best of {arguments.repeat} runs each.")
+    if arguments.readme:
+        write_readme(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A run with several hosts, some of them broken; progress and cancelling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.logdir import open_logdir
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session import Progress, Session
+from tpuprof.parsers.xspace import trace as trace_module
+
+
+def host_bytes(step_ps: int, count: int = 4) -> bytes:
+    space = XSpace()
+    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
+    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
+    return space.SerializeToString()
+
+
+def run_folder(tmp_path: Path, **hosts: bytes) -> Path:
+    folder = tmp_path / "plugins" / "profile" / "2026_11_21_03_00_00"
+    folder.mkdir(parents=True)
+    for host, data in hosts.items():
+        (folder / f"{host}.xplane.pb").write_bytes(data)
+    return tmp_path
+
+
+def session(path: Path) -> Session:
+    return Session(open_logdir(str(path)).find_run(None))
+
+
+def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
+    logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
+    both = session(logdir).overview()
+    assert both.hosts == ("host0", "host1")
+    assert (both.environment.host_count, both.environment.device_core_count) == (2, 2)
+    assert [step.duration_ps for step in both.steps] == [200] * 4  # the slower host
+    assert both.performance.device_idle_percent == pytest.approx(50.0, abs=20)
+    one = session(logdir).overview("host0")
+    assert [step.duration_ps for step in one.steps] == [100] * 4
+    assert one.op_event_count * 2 == both.op_event_count
+
+
+def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+    good = host_bytes(100)
+    logdir = run_folder(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
+    page = session(logdir).overview()
+    assert page.hosts == ("host0", "host3")
+    text = "\n".join(page.warnings)
+    assert "host1" in text and "left out" in text
+    assert "host2" in text and "0 bytes" in text
+    assert "host3" in text and "cut off" in text
+
+
+def test_a_run_without_any_readable_host_is_one_plain_error(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError) as caught:
+        session(run_folder(tmp_path, host0=b"\xff" * 300)).overview()
+    assert caught.value.exit_code == EXIT_UNREADABLE
+    assert "not a profile" in caught.value.sentence
+
+
+def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError) as caught:
+        session(run_folder(tmp_path, host0=host_bytes(100))).overview("host7")
+    assert caught.value.exit_code == EXIT_NOT_FOUND
+    assert "host0" in caught.value.hint
+
+
+def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: Path) -> None:
+    space = XSpace()
+    PlaneBuilder(space, "/host:CPU").line("python")
+    logdir = run_folder(tmp_path, coordinator=space.SerializeToString(), host0=host_bytes(100))
+    page = session(logdir).overview()
+    assert (page.environment.host_count, page.environment.task_count) == (2, 1)
+    assert len(page.steps) == 4
+    assert any("no device plane on coordinator" in warning for warning in page.warnings)
+
+
+def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    logdir = run_folder(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
+    seen: list[Progress] = []
+    opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
+    opened.overview()
+    assert [p.host_index for p in seen] == sorted(p.host_index for p in seen)
+    assert {p.host for p in seen} == {"host0", "host1"}
+    assert seen[-1].bytes_done == seen[-1].bytes_total
+    assert seen[-1].events_done == 100
+    assert all(p.bytes_done <= p.bytes_total for p in seen)
+    decoded = len(seen)
+    opened.overview()
+    assert [p.events_done for p in seen[decoded:]] == [0, 0]
+
+
+def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    logdir = run_folder(tmp_path, host0=host_bytes(100, 500))
+    calls = 0
+
+    def is_cancelled() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 5
+
+    with pytest.raises(Cancelled):
+        Session(open_logdir(str(logdir)).find_run(None), is_cancelled=is_cancelled).overview()
+    assert calls == 6
