@@ -298,7 +298,7 @@ _KINDS: dict[_Kind, str] = {
     "trace": "a trace for a viewer, without the figures of a profile",
     "events": "a TensorBoard event file",
 }
-# Longest match does not matter: the first that fits decides. What XProf 2.24 writes into a run folder, and older ones.
+# File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
 _SUFFIXES: tuple[tuple[str, _Kind], ...] = (
     (".xplane.pb", "profile"),
     (".xplane.pb.gz", "profile"),

@@ -7,11 +7,12 @@ import os
 import shlex
 import socket
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpuprof.parsers import logdir
@@ -380,11 +381,34 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cod
     assert os.strerror(code).lower() in run.problems[0].sentence
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_for_real(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, hosts=["host0", "host1"])
-    (folder / "host0.xplane.pb").chmod(0)
-    assert codes(open_logdir(str(tmp_path)).runs[0].problems) == ["unreadable"]
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """As an ordinary user, for whom permissions hold; root becomes nobody for the while."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_permissions_for_real() -> None:
+    """A file, a folder below and the folder asked for that may not be read."""
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are closed to others
+        root = Path(place)
+        root.chmod(0o755)
+        folder = run_folder(root, hosts=["host0", "host1"])
+        (folder / "host0.xplane.pb").chmod(0)
+        (root / "closed").mkdir(mode=0)
+        with without_privileges():
+            found = open_logdir(place)
+            error = refused(root / "closed")
+            inside = refused(root / "closed" / "logs")
+    assert hosts(found.runs[0]) == ["host1"]
+    assert codes(found.runs[0].problems) == ["unreadable"]
+    assert codes(found.problems) == ["unreadable_folder"]
+    assert (error.code, inside.code) == ("unreadable", "unreadable")
 
 
 @pytest.mark.parametrize("name", ["host0.xplane.pb", "host0.xplane.riegeli"])
@@ -905,6 +929,7 @@ def test_hostile_names_are_kept_and_neutralised_in_sentences(tmp_path: Path, nam
     refused(f"gs://{name}/x")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", "~", ":", "\\", "\n", "!", "-"]), max_size=8))
 def test_any_text_is_answered_with_a_logdir_or_a_sentence(parts: list[str]) -> None:
     """Inside an empty folder of its own, so that no text reaches far."""

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpuprof.parsers.text import counted, examples, natural_key, printable
@@ -62,6 +62,7 @@ def test_every_character_that_could_do_harm_is_replaced() -> None:
             assert unicodedata.category(character) in {"Cf", "Cn"}, hex(code)  # Cn: unassigned between format controls
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))))
 def test_one_line_that_utf8_can_carry(text: str) -> None:
     shown = printable(text)
@@ -72,17 +73,20 @@ def test_one_line_that_utf8_can_carry(text: str) -> None:
     assert not BIDI & set(shown)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))))
 def test_idempotent(text: str) -> None:
     assert printable(printable(text)) == printable(text)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(ANY_CHARACTER, st.sampled_from(HOSTILE))), st.text())
 def test_works_character_by_character(left: str, right: str) -> None:
     """So cutting or joining strings cannot bring a control character back."""
     assert printable(left + right) == printable(left) + printable(right)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_as_a_file_name(name: bytes) -> None:
     shown = printable(name.decode("utf-8", "surrogateescape"))
@@ -107,6 +111,7 @@ def test_natural_order() -> None:
     assert sorted(names, key=natural_key) == ["", "9", "10", "host", "host02", "host2", "host2.b", "host10"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet="ab019²٣")))
 def test_natural_order_is_total(names: list[str]) -> None:
     """Digits of other scripts are letters here; equal keys only for equal names, so the order is stable."""
