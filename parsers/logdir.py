@@ -13,50 +13,37 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
-import fnmatch
-import itertools
 import os
 import re
 import shlex
 import stat
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 from urllib.parse import unquote
 
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.folder_search import (
+    DEFAULT_LIMITS,
+    KINDS,
+    MAGIC,
+    NO_HOST_NAME,
+    Folder,
+    SearchLimits,
+    Walk,
+    expand_glob,
+    host_name,
+    kind_of,
+    names_in,
+)
 from tpuprof.parsers.text import counted, examples, natural_key, printable
 
-NO_HOST_NAME = "(no host name)"
-
 _LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
-_MAGIC = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 _SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchLimits:
-    """Bounds of one search, so that ``/`` or a data folder full of checkpoints ends it soon.
-
-    Attributes:
-        max_depth: levels below the given folder that are still listed.
-        max_entries: folder entries looked at altogether, nearest folders and ``plugins/profile`` first.
-        pruned: names of folders that are not entered (unless given themselves).
-    """
-
-    max_depth: int = 8
-    max_entries: int = 200_000
-    pruned: frozenset[str] = frozenset(
-        {".git", ".hg", ".svn", "node_modules", "site-packages", "dist-packages", "__pycache__", ".Trash"}
-    ) | frozenset({".tox", ".nox", ".venv", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-
-
-DEFAULT_LIMITS = SearchLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +172,12 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
     where = _local_path(query)
     if _exists(where):
         return _open_folders(query, [where], [], limits) if os.path.isdir(where) else _open_file(query, where, limits)
-    if not _MAGIC.search(where):
+    if not MAGIC.search(where):
         raise _missing(where)
-    matches, lines = _expand_glob(where, limits)
+    matches, lines = expand_glob(where, limits)
     folders = [match for match in matches if os.path.isdir(match)]
     others = [match for match in matches if not os.path.isdir(match)]
-    files = [match for match in others if _kind(os.path.basename(match)) in ("profile", "riegeli")]
+    files = [match for match in others if kind_of(os.path.basename(match)) in ("profile", "riegeli")]
     if folders or files:
         found = _open_folders(query, folders, files, limits)
         return replace(found, searched=tuple(dict.fromkeys((*found.searched, *lines))))
@@ -255,7 +242,7 @@ def _missing(where: str) -> ProfileError:
     parent, missing = os.path.split(where)
     while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
         parent, missing = os.path.split(parent)
-    names = _names(parent, 2000)
+    names = names_in(parent, 2000)
     close = difflib.get_close_matches(missing, names, 1)
     hint = f"did you mean {printable(os.path.join(parent, close[0]))}?" if close else _LAYOUT_HINT
     holds = f"which holds {examples(names)}" if names else "which is empty or may not be listed"
@@ -263,213 +250,12 @@ def _missing(where: str) -> ProfileError:
     return ProfileError("not_found", f"{printable(where)} does not exist; {nearest}.", hint, EXIT_NOT_FOUND)
 
 
-def _names(folder: str, limit: int) -> list[str]:
-    try:
-        with os.scandir(folder or ".") as entries:
-            return sorted((entry.name for entry in itertools.islice(entries, limit)), key=natural_key)
-    except OSError:
-        return []
-
-
-def _expand_glob(pattern: str, limits: SearchLimits) -> tuple[list[str], list[str]]:
-    """Paths that match, and lines on bounds that were hit; unlike glob.glob, ``**`` has some, and fears no loops."""
-    current = ["/" if pattern.startswith("/") else ""]
-    lines: list[str] = []
-    for part in (part for part in pattern.split("/") if part not in ("", ".")):
-        walk = _Walk(limits)
-        if part == "**":
-            walk.search(current)
-            current = [folder.path for folder in walk.folders]
-        elif _MAGIC.search(part):
-            current = [os.path.join(folder, name) for folder in current for name in walk.names(folder, part)]
-        else:
-            current = [path for path in (os.path.join(folder, part) for folder in current) if os.path.lexists(path)]
-        lines += walk.bounds_hit()
-    return sorted((path or "." for path in current), key=natural_key), lines
-
-
-# --- walking folders
-
-
-_Kind = Literal["profile", "riegeli", "hlo", "cache", "trace", "events", "other"]
-_KINDS: dict[_Kind, str] = {
-    "hlo": "an HLO module saved beside a profile",
-    "cache": "a file that XProf keeps for itself",
-    "trace": "a trace for a viewer, without the figures of a profile",
-    "events": "a TensorBoard event file",
-}
-# File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
-_SUFFIXES: tuple[tuple[str, _Kind], ...] = (
-    (".xplane.pb", "profile"),
-    (".xplane.pb.gz", "profile"),
-    (".xplane.riegeli", "riegeli"),
-    (".hlo_proto.pb", "hlo"),
-    (".op_stats_v2.pb", "cache"),
-    (".op_stats.pb", "cache"),
-    (".smart_suggestion.pb", "cache"),
-    (".dcn_collective_stats.pb", "cache"),
-    (".SSTABLE", "cache"),
-    (".cache_version.txt", "cache"),
-    (".cached_tools.json", "cache"),
-    (".trace.json.gz", "trace"),
-    (".trace.json", "trace"),
-    (".perfetto_trace.json.gz", "trace"),
-)
-
-
-def _kind(name: str) -> _Kind:
-    """What a file is by its name; with a dot in front, so that a bare ``xplane.pb`` counts, as it does for XProf."""
-    if name.startswith("._"):  # what macOS leaves beside every file on a foreign disk and in a tar
-        return "other"
-    if name.startswith("events.out.tfevents"):
-        return "events"
-    return next((kind for suffix, kind in _SUFFIXES if f".{name}".endswith(suffix)), "other")
-
-
-def _host_name(name: str) -> str:
-    for suffix, kind in _SUFFIXES:
-        if kind in ("profile", "riegeli") and f".{name}".endswith(suffix):
-            return f".{name}"[: -len(suffix)][1:]
-    return name
-
-
-@dataclass(slots=True)
-class _Folder:
-    """What one folder holds: subfolders, and file names by kind."""
-
-    path: str
-    modified: float = 0.0
-    subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
-    files: dict[_Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-    def take(self, entry: os.DirEntry[str]) -> None:
-        with contextlib.suppress(OSError):  # a link that leads round in circles: no folder, so inspected as a file
-            if entry.is_dir():
-                self.subfolders.append((entry.name, entry.is_symlink()))
-                return
-        self.files[_kind(entry.name)].append(entry.name)
-
-    def profiles(self) -> list[str]:
-        return self.files["profile"] + self.files["riegeli"]
-
-    def holds(self) -> list[str]:
-        """Names of all that is in it, subfolders first and with a slash."""
-        folders = [f"{name}/" for name, _ in self.subfolders]
-        files = [name for names in self.files.values() for name in names]
-        return sorted(folders, key=natural_key) + sorted(files, key=natural_key)
-
-    def is_run_folder(self) -> bool:
-        """Whether it lies where only runs do, whatever it holds."""
-        return os.path.abspath(self.path).split("/")[-3:-1] == ["plugins", "profile"]
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _folders_above(path: str) -> set[tuple[int, int]]:
-    above = set()
-    folder = os.path.realpath(path)
-    while folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-        above.add(_identity(folder) or (0, 0))
-    return above
-
-
-class _Walk:
-    """A bounded search that lists every folder once, whatever links lead to it."""
-
-    def __init__(self, limits: SearchLimits) -> None:
-        self.limits = limits
-        self.folders: list[_Folder] = []
-        self.denied: list[tuple[str, OSError]] = []
-        self._pruned = 0
-        self._too_deep = 0
-        self._full = False
-        self._entries = 0
-        self._seen: set[tuple[int, int]] = set()
-        self._above: set[tuple[int, int]] = set()
-
-    def search(self, starts: Iterable[str]) -> None:
-        """Lists the folders and what is below them, nearest first, symbolic links last: real paths name the runs."""
-        near: deque[tuple[str, int]] = deque()
-        linked: deque[tuple[str, int]] = deque()
-        for start in starts:
-            (linked if os.path.islink(start) else near).append((start, 0))
-            self._above |= _folders_above(start)
-        while (near or linked) and not self._full:
-            path, depth = (near or linked).popleft()
-            folder = self.list_folder(path)
-            if folder is None:
-                continue
-            self.folders.append(folder)
-            for name, is_link in sorted(folder.subfolders, key=lambda pair: natural_key(pair[0])):
-                below = os.path.join(path, name)
-                if name in self.limits.pruned or below in ("/proc", "/sys", "/dev"):
-                    self._pruned += 1
-                elif depth >= self.limits.max_depth:
-                    self._too_deep += 1
-                elif is_link:
-                    if _identity(below) not in self._above:  # a link up would lead to all that was not asked for
-                        linked.append((below, depth + 1))
-                elif name in ("plugins", "profile") or os.path.basename(path) == "profile":
-                    near.appendleft((below, depth + 1))
-                else:
-                    near.append((below, depth + 1))
-
-    def list_folder(self, path: str) -> _Folder | None:
-        """What a folder holds, as far as it may be listed (see `denied`); None when it was listed before."""
-        folder = _Folder(path)
-        try:
-            status = os.stat(path or ".")
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._seen:
-                return None
-            if identity[1]:  # 0 where a file system has no such numbers; the other bounds end loops there
-                self._seen.add(identity)
-            folder.modified = status.st_mtime
-            with os.scandir(path or ".") as entries:
-                for entry in entries:
-                    if self._entries >= self.limits.max_entries:
-                        self._full = True
-                        break
-                    self._entries += 1
-                    folder.take(entry)
-        except OSError as error:
-            self.denied.append((path, error))
-        return folder
-
-    def names(self, path: str, pattern: str) -> list[str]:
-        """Names in a folder that match one part of a glob; those with a leading dot only when the pattern has one."""
-        names = _names(path, self.limits.max_entries - self._entries)
-        self._entries += len(names)
-        self._full = self._entries >= self.limits.max_entries
-        hidden = pattern.startswith(".")
-        return [name for name in names if (hidden or name[0] != ".") and fnmatch.fnmatchcase(name, pattern)]
-
-    def bounds_hit(self) -> list[str]:
-        """A line for each bound that kept the search from going everywhere."""
-        lines = []
-        if self._full:
-            entries = counted(self.limits.max_entries, "folder entry", "folder entries")
-            lines.append(f"stopped after {entries}, there may be more: name a deeper folder to search the rest")
-        if self._too_deep:
-            lines.append(f"not searched: {counted(self._too_deep, 'folder')} below level {self.limits.max_depth}")
-        if self._pruned:
-            lines.append(f"not searched: {counted(self._pruned, 'folder')} such as .git, node_modules, site-packages")
-        return lines
-
-
 # --- from folders to runs
 
 
 def _open_folders(query: str, folders: Sequence[str], files: Sequence[str], limits: SearchLimits) -> Logdir:
     """Runs below folders, and runs of single files (as a glob gives them both)."""
-    walk = _Walk(limits)
+    walk = Walk(limits)
     walk.search(folders)
     run_folders = [folder for folder in walk.folders if folder.profiles()]
     if not files and not run_folders and len(walk.denied) == len(walk.folders):
@@ -496,14 +282,14 @@ def _open_folders(query: str, folders: Sequence[str], files: Sequence[str], limi
 def _open_file(query: str, where: str, limits: SearchLimits) -> Logdir:
     """One file: a profile, whatever it is called; for what is known to lie beside a profile, the folder."""
     parent, name = os.path.split(where)
-    kind = _kind(name)
-    folder = _Walk(limits).list_folder(parent) or _Folder(parent)
-    if kind in _KINDS:
+    kind = kind_of(name)
+    folder = Walk(limits).list_folder(parent) or Folder(parent)
+    if kind in KINDS:
         if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
-            sentence = f"{printable(where)} is {_KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
+            sentence = f"{printable(where)} is {KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
             raise ProfileError("not_found", sentence, _LAYOUT_HINT, EXIT_NOT_FOUND)
         found = _open_folders(query, [parent or "."], [], limits)
-        return replace(found, searched=(f"{printable(name)} is {_KINDS[kind]}: opened its folder", *found.searched))
+        return replace(found, searched=(f"{printable(name)} is {KINDS[kind]}: opened its folder", *found.searched))
     run = _run(folder, [name])
     if kind == "other" and not run.hosts:
         problem = run.problems[0]
@@ -512,10 +298,10 @@ def _open_file(query: str, where: str, limits: SearchLimits) -> Logdir:
     if kind == "other" and not _may_be_profile(where):
         sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
         raise ProfileError("not_found", sentence, _LAYOUT_HINT, EXIT_NOT_FOUND)
-    return _logdir(query, [run], [_chosen_line([(folder, [name])])], _Walk(limits))
+    return _logdir(query, [run], [_chosen_line([(folder, [name])])], Walk(limits))
 
 
-def _run(folder: _Folder, chosen: Sequence[str] = ()) -> Run:
+def _run(folder: Folder, chosen: Sequence[str] = ()) -> Run:
     """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
     found: list[_Found] = []
     problems: list[Problem] = []
@@ -534,7 +320,7 @@ def _run(folder: _Folder, chosen: Sequence[str] = ()) -> Run:
     notes = [] if chosen else _notes(folder)
     name = os.path.basename(os.path.abspath(folder.path))
     if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
-        name = _host_name(names[0]) or name or NO_HOST_NAME
+        name = host_name(names[0]) or name or NO_HOST_NAME
     path = os.path.join(folder.path, chosen[0]) if len(chosen) == 1 else folder.path or "."
     return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
 
@@ -550,7 +336,7 @@ def _inspect(path: str) -> _Found | Problem:
     """A file that can be used, or why it can't; never waits on what is no regular file."""
     shown = printable(path)
     name = os.path.basename(path)
-    if _kind(name) == "riegeli":
+    if kind_of(name) == "riegeli":
         sentence = f"{shown} is in the chunked Riegeli format of newer JAX's continuous profiling: not read yet."
         hint = "capture again without continuous profiling, and for fewer seconds: that writes .xplane.pb"
         return Problem("riegeli", shown, sentence, hint)
@@ -570,7 +356,7 @@ def _inspect(path: str) -> _Found | Problem:
             sentence = f"{shown} is a link to a file that is not there."
             return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
         return Problem("unreadable", shown, f"{shown} cannot be read: {_reason(error)}.", "check its permissions")
-    host = _host_name(name) or NO_HOST_NAME
+    host = host_name(name) or NO_HOST_NAME
     file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
     return _Found(file, (status.st_dev, status.st_ino), linked)
 
@@ -603,7 +389,7 @@ def _one_per_host(found: Iterable[_Found]) -> tuple[tuple[HostFile, ...], list[P
     return tuple(sorted(hosts.values(), key=lambda file: natural_key(file.host))), problems
 
 
-def _notes(folder: _Folder) -> list[Problem]:
+def _notes(folder: Folder) -> list[Problem]:
     """What to know of a folder besides its profiles: that there are none, or that XProf keeps files there.
 
     Saved HLO modules are XProf's only where other files of its own are: a profiler may write them itself.
@@ -622,7 +408,7 @@ def _notes(folder: _Folder) -> list[Problem]:
     return notes
 
 
-def _logdir(query: str, runs: Sequence[Run], lines: Sequence[str], walk: _Walk) -> Logdir:
+def _logdir(query: str, runs: Sequence[Run], lines: Sequence[str], walk: Walk) -> Logdir:
     """Names the runs apart, puts the newest first, and adds what the search could not reach."""
     folders = [os.path.abspath(run.path if os.path.isdir(run.path) else os.path.dirname(run.path)) for run in runs]
     names = _distinct_names([run.name for run in runs], folders)
@@ -659,7 +445,7 @@ def _distinct_names(names: Sequence[str], folders: Sequence[str]) -> list[str]:
 def _logdir_of(folder: str) -> str:
     """The logdir of a run folder: what is above ``plugins/profile``, or else just above the folder."""
     above = os.path.dirname(folder)
-    return os.path.dirname(os.path.dirname(above)) if _Folder(folder).is_run_folder() else above
+    return os.path.dirname(os.path.dirname(above)) if Folder(folder).is_run_folder() else above
 
 
 def _says_nothing(folder: str) -> bool:
@@ -674,7 +460,7 @@ def _folder_part(name: str) -> str:
 # --- what to say
 
 
-def _nothing_found(query: str, walk: _Walk) -> ProfileError:
+def _nothing_found(query: str, walk: Walk) -> ProfileError:
     """For folders without one profile file: how far the search went, what is there, and what that suggests."""
     first = walk.folders[0]
     content = first.holds()
@@ -697,7 +483,7 @@ def _nothing_found(query: str, walk: _Walk) -> ProfileError:
     return ProfileError("not_found", sentence, hint, EXIT_NOT_FOUND)
 
 
-def _chosen_line(chosen: Sequence[tuple[_Folder, Sequence[str]]]) -> str:
+def _chosen_line(chosen: Sequence[tuple[Folder, Sequence[str]]]) -> str:
     files = [os.path.join(folder.path, name) for folder, names in chosen for name in names]
     rest = sum(len(set(folder.profiles()) - set(names)) for folder, names in chosen)
     line = f"opened {examples(files)} alone"

@@ -197,7 +197,8 @@ def join_chunks(chunks: Sequence[Chunk], stat_names: Sequence[str]) -> Events:
 def _lengths(chunk: Chunk, row: int) -> NDArray[np.uint32]:
     if chunk.stat_length is None:
         return np.zeros(len(chunk.value), np.uint32)
-    return chunk.stat_length[row]
+    row_lengths: NDArray[np.uint32] = chunk.stat_length[row]
+    return row_lengths
 
 
 _NO_INTS = np.zeros(0, np.int64)

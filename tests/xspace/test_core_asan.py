@@ -63,5 +63,5 @@ def test_no_input_makes_the_c_core_leave_its_buffers(tmp_path: Path) -> None:
     assert counts, ran.stdout
     total, accepted, refused = map(int, counts.groups())
     assert total == CASES
-    assert accepted > CASES // 2  # most cases reach the loops
-    assert refused > CASES // 100  # and some are turned away
+    assert accepted > CASES // 3  # many cases reach the loops
+    assert refused > CASES // 10  # and many are turned away

@@ -1,0 +1,149 @@
+"""The overview page as a whole: what is unknown says why, what is known adds up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.pages.overview import overview
+from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Performance
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.summary import summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+JSON_KEY = {
+    "step_time": "step_time_ms",
+    "host_op_percent": "op_placement.host_percent",
+    "device_op_percent": "op_placement.device_percent",
+    "eager_host_percent": "eager_percent.host",
+    "eager_device_percent": "eager_percent.device",
+    "bits16_percent": "compute_precision.bits16_percent",
+    "bits32_percent": "compute_precision.bits32_percent",
+}
+
+
+def page(space: XSpace, host: str = "host0") -> Overview:
+    return overview([summarise(Trace.from_bytes(space.SerializeToString()), host)])
+
+
+def check_unknown(result: Overview) -> None:
+    """Every `None` has a reason, and nothing known has one."""
+    none = {
+        f"performance.{JSON_KEY.get(name, name)}"
+        for name in Performance.__dataclass_fields__
+        if getattr(result.performance, name) is None
+    }
+    none |= {
+        f"bottleneck.{name}"
+        for name in ("input_percent", "output_percent", "idle_percent")
+        if getattr(result.bottleneck, name) is None
+    }
+    environment = result.environment
+    none |= {"environment.device_type"} if environment.device_type is None else set()
+    none |= {"environment.is_training"} if environment.is_training is None else set()
+    none |= {"environment.profile_duration_ms"} if environment.profile_duration_ps is None else set()
+    assert set(result.unknown) == none
+    assert all(reason.strip() for reason in result.unknown.values())
+
+
+def test_a_cpu_profile_says_that_there_is_no_device() -> None:
+    space = XSpace()
+    PlaneBuilder(space, "/host:CPU").line("python")
+    result = page(space)
+    check_unknown(result)
+    assert result.shares == () and result.top_ops == () and result.steps == ()
+    assert result.unknown["performance.device_duty_cycle_percent"] == "no device plane in this profile"
+    assert any("no device plane on host0" in warning for warning in result.warnings)
+
+
+def test_a_device_plane_without_ops_and_without_stats() -> None:
+    space = XSpace()
+    PlaneBuilder(space, "/device:TPU:0").line("XLA Ops")
+    result = page(space)
+    check_unknown(result)
+    assert result.environment.device_core_count == 1
+    assert result.unknown["environment.device_type"] == "the device plane does not name its device"
+
+
+def test_peaks_of_zero_leave_utilization_unknown() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0")
+    plane.stat("peak_teraflops_per_second", 0.0)
+    metadata = plane.event_id("%a = f32[] a()", "a", program_id=1, symbol_id=1, flops=10, hlo_category="copy")
+    plane.event(plane.line("XLA Ops"), metadata, 0, 10)
+    result = page(space)
+    check_unknown(result)
+    assert result.performance.flops_utilization_percent is None
+    assert "no peak" in result.unknown["performance.flops_utilization_percent"]
+
+
+def test_training_is_told_by_gradient_scopes() -> None:
+    space = XSpace()
+    names = {"a": "jit(step)/jvp(mlp)/dot_general:", "b": "jit(step)/transpose(jvp(mlp))/dot_general:"}
+    tpu_plane(space, 0, [("a", "convolution", 0, 5), ("b", "convolution", 5, 5)], framework_ops=names)
+    result = page(space)
+    check_unknown(result)
+    assert result.environment.is_training is True
+
+
+def test_ops_of_one_framework_name_are_one_row() -> None:
+    space = XSpace()
+    names = {"a": "jit(f)/add:", "b": "jit(f)/add:"}
+    ops = [("a", "loop fusion", 0, 30), ("b", "copy", 30, 20), ("c", "copy", 50, 50), ("a", "loop fusion", 100, 30)]
+    tpu_plane(space, 0, ops, framework_ops=names)
+    first, second = page(space).top_ops
+    assert (first.name, first.category, first.self_time_ps, first.occurrences) == ("jit(f)/add", "add", 80, 2)
+    assert first.op_class == "vector"  # most of its time
+    assert (second.name, second.category, second.self_time_ps) == ("c", "Unknown", 50)
+    assert first.gflops_per_second == pytest.approx(3000 / 0.08)
+    assert second.cumulative_percent == pytest.approx(100.0)
+
+
+def test_simulated_times_are_marked() -> None:
+    space = XSpace(warnings=[b"times are simulated"])
+    tpu_plane(space, 0, [("a", "copy", 0, 5)])
+    PlaneBuilder(space, "Task Environment").stat("tpuprof_simulated", 1)
+    result = page(space)
+    assert result.environment.simulated
+    assert "the profiler reports: times are simulated" in result.warnings
+
+
+def test_duty_cycle_leaves_waiting_out_and_joins_the_cores_of_a_chip() -> None:
+    space = XSpace()
+    for ordinal, ops in enumerate(
+        [
+            [("infeed.1", "infeed", 0, 40), ("a", "copy", 40, 20)],
+            [("a", "copy", 50, 40), ("b", "copy", 95, 5)],
+        ]
+    ):
+        tpu_plane(space, ordinal, ops).stat("core_details", b"\x20\x03")
+    result = page(space)
+    assert result.performance.device_duty_cycle_percent == pytest.approx(100 * (90 - 40 + 5) / 100)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.sampled_from(["copy", "infeed", "x"])), max_size=20)
+)
+@settings(max_examples=60, deadline=None)
+def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> None:
+    ops, at = [], 0
+    for gap, duration, category in spec:
+        ops.append((category, category, at + gap, duration))
+        at += gap + duration
+    space = XSpace()
+    tpu_plane(space, 0, ops)
+    result = page(space)
+    check_unknown(result)
+    if not ops:
+        assert result.shares == ()
+        return
+    assert sum(share.fraction for share in result.shares) == pytest.approx(1.0)
+    assert sum(share.time_ps for share in result.shares) == ops[-1][2] + ops[-1][3] - ops[0][2]
+    order = [OP_CLASSES.index(share.op_class) for share in result.shares]
+    assert order == sorted(order)
+    assert result.top_ops[-1].cumulative_percent == pytest.approx(100.0)
+    assert result.performance.device_idle_percent == pytest.approx(
+        100 * sum(share.fraction for share in result.shares if share.op_class == "idle")
+    )

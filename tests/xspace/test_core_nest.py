@@ -1,0 +1,138 @@
+"""Nesting of events by time, on both cores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof.parsers.xspace import core_nest
+from tpuprof.parsers.xspace.core_types import Core, Nesting
+
+LIMIT = 1 << 63
+
+
+def by_stack(spans: list[tuple[int, int]]) -> tuple[list[int], list[int], list[int]]:
+    """Parents, depths and self times as the rule has them: pop what does not include the event, look at the top."""
+    parents, depths, own = [], [], []
+    stack: list[int] = []
+    for i, (start, end) in enumerate(spans):
+        while stack and not (spans[stack[-1]][0] <= start and end <= spans[stack[-1]][1]):
+            stack.pop()
+        parents.append(stack[-1] if stack else -1)
+        depths.append(len(stack))
+        own.append(end - start)
+        if stack:
+            own[stack[-1]] -= end - start
+        stack.append(i)
+    return parents, depths, [(value + LIMIT) % (2 * LIMIT) - LIMIT for value in own]
+
+
+def ordered(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return sorted(spans, key=lambda span: (span[0], -span[1]))
+
+
+def nest(core: Core, spans: list[tuple[int, int]]) -> Nesting:
+    return core.nest(np.array([s for s, _ in spans], np.int64), np.array([e for _, e in spans], np.int64))
+
+
+def check(core: Core, spans: list[tuple[int, int]]) -> Nesting:
+    """Compares with the stack, and gives the result."""
+    found = nest(core, spans)
+    assert (found.parent.dtype, found.depth.dtype, found.self_ps.dtype) == (np.int64, np.int32, np.int64)
+    assert (found.parent.tolist(), found.depth.tolist(), found.self_ps.tolist()) == by_stack(spans)
+    return found
+
+
+@pytest.fixture(params=["levels", "stack", "both"])
+def way(request: pytest.FixtureRequest, core: Core, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The numpy core's two ways: level by level, and the plain stack for what is deep or small."""
+    if core.__class__ is type(np) and getattr(core, "__name__", "").endswith("core_c") and request.param != "both":
+        pytest.skip("the C core knows one way only")
+    monkeypatch.setattr(core_nest, "_FEW", {"levels": -1, "stack": 1 << 40, "both": 3}[request.param])
+    if request.param == "both":
+        monkeypatch.setattr(core_nest, "_MOST_LEVELS", 2)
+    return str(request.param)
+
+
+TIMES = st.integers(0, 12)
+SPANS = st.lists(st.tuples(TIMES, TIMES).map(lambda pair: (min(pair), max(pair))), max_size=40)
+EXTREME = st.one_of(st.integers(-4, 4), st.integers(-LIMIT, LIMIT - 1), st.sampled_from([-LIMIT, LIMIT - 1]))
+
+
+@pytest.mark.usefixtures("way")
+class TestEveryWay:
+    def test_any_spans_nest_as_with_a_stack(self, core: Core) -> None:
+        @given(SPANS)
+        def holds(spans: list[tuple[int, int]]) -> None:
+            check(core, ordered(spans))
+
+        holds()
+
+    def test_any_numbers_at_all(self, core: Core) -> None:
+        """Ends before starts, and differences that int64 can't hold."""
+
+        @given(st.lists(st.tuples(EXTREME, EXTREME), max_size=30))
+        def holds(spans: list[tuple[int, int]]) -> None:
+            check(core, ordered(spans))
+
+        holds()
+
+    def test_spans_that_overlap_in_part(self, core: Core) -> None:
+        spans = ordered([(i, i + 7 + (i * 5) % 11) for i in range(60)] + [(i, i + i % 3) for i in range(60)])
+        assert check(core, spans).depth.max() > 1
+
+
+def test_identical_touching_and_empty_spans(core: Core) -> None:
+    # identical: the later one is the child; an empty event at an end is a child; at a common border it goes to the left
+    spans = [(0, 10), (0, 10), (10, 10), (10, 20), (20, 20), (21, 21), (21, 21)]
+    assert check(core, spans).parent.tolist() == [-1, 0, 1, -1, 3, -1, 5]
+
+
+def test_self_time_is_what_children_leave(core: Core) -> None:
+    found = check(core, [(0, 100), (10, 40), (20, 30), (50, 60)])
+    assert found.self_ps.tolist() == [60, 20, 10, 10]
+
+
+def test_no_event_and_one(core: Core) -> None:
+    assert len(check(core, []).parent) == 0
+    assert check(core, [(3, 3)]).depth.tolist() == [0]
+
+
+@pytest.mark.parametrize("depth", [10, 63, 64, 65, 3000])
+def test_a_tower_of_any_depth(core: Core, depth: int) -> None:
+    spans = [(i, 10_000 - i) for i in range(depth)] + [(10_000 + 2 * i, 10_001 + 2 * i) for i in range(400)]
+    assert check(core, spans).depth.max() == depth - 1
+
+
+def test_many_events_as_on_a_device(core: Core) -> None:
+    rng = np.random.default_rng(3)
+    spans = []
+    for loop in range(300):
+        spans.append((loop * 1000, loop * 1000 + 990))
+        for at in range(0, 900, 100):
+            spans += [(loop * 1000 + at, loop * 1000 + at + 90), (loop * 1000 + at, loop * 1000 + at + int(rng.integers(80)))]
+    assert check(core, ordered(spans)).depth.max() == 2
+
+
+def test_depth_costs_no_more_than_the_limit_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = []
+    outermost = core_nest._outermost
+    monkeypatch.setattr(core_nest, "_outermost", lambda *args: levels.append(len(args[0])) or outermost(*args))
+    n = 5000
+    core_nest.nest(np.arange(n), np.arange(2 * n, n, -1))
+    assert len(levels) == core_nest._MOST_LEVELS
+    assert sum(levels) <= n * core_nest._MOST_LEVELS
+
+
+@pytest.mark.parametrize("spans", [[(5, 6), (4, 9)], [(5, 6), (5, 9)]])
+def test_unsorted_events_are_refused(core: Core, spans: list[tuple[int, int]]) -> None:
+    with pytest.raises(ValueError):
+        nest(core, spans)
+
+
+def test_starts_and_ends_of_different_lengths_are_refused(core: Core) -> None:
+    for starts, ends in (([1, 2], [3]), ([1], [2, 3]), ([], [1])):
+        with pytest.raises(ValueError):
+            core.nest(np.array(starts, np.int64), np.array(ends, np.int64))
