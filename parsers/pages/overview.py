@@ -192,7 +192,7 @@ def _performance(
 
     flops, bandwidth, roofline = _roofline(summaries, table, total)
     no_counters = "the host recorded no {} counters (hardware counters are off by default)"
-    host_ops = "no framework op events on the host are read yet"
+    host_ops = "host events are not read yet"
     note = next((summary.step_note for summary in summaries if summary.step_note), "")
     return Performance(
         step_time=None if grid is None else step_time(grid, note if grid.source == "modules" else ""),
@@ -317,7 +317,6 @@ def _bottleneck(
     performance: Performance,
 ) -> Bottleneck:
     """Whether the steps wait for input, by infeed and outfeed ops; unknown where the program has none of them."""
-    idle = performance.device_idle_percent
     parts = [step.breakdown for step in steps if step.breakdown is not None]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or grid is None or not total:
@@ -326,21 +325,34 @@ def _bottleneck(
     idle_percent = 100.0 * math.fsum(part.idle_ps for part in parts) / total
     feeds = {"infeed", "outfeed"}.intersection(category or "" for category in table.category)
     if not feeds:
-        reason = (
-            "the program has no infeed or outfeed ops, so waiting for input is part of idle time; "
-            "host events tell them apart, on the input pipeline page, which is not built yet"
-        )
-        statement = f"{idle_percent:.1f}% of step time is idle. Whether it waits for input is unknown: {reason}."
-        bottleneck = _unknown_bottleneck(reason, unknown, idle_percent, ())
-        advice = ("Idle time is where to look first.",) if idle_percent >= HIGH_IDLE else ()
-        if idle is not None and idle_percent < HIGH_IDLE:
-            statement = f"The cores are busy for {100 - idle_percent:.1f}% of step time: look at the top ops."
-        return Bottleneck("unknown", None, None, idle_percent, statement, (*advice, *bottleneck.next_steps))
+        reason = "the program has no infeed or outfeed ops, so waiting for input shows as idle time"
+        unknown.update({"bottleneck.input_percent": reason, "bottleneck.output_percent": reason})
+        return Bottleneck("unknown", None, None, idle_percent, *_what_takes_time(table, performance, idle_percent))
     return _input_bottleneck(
         100.0 * math.fsum(part.infeed_ps for part in parts) / total,
         100.0 * math.fsum(part.outfeed_ps for part in parts) / total,
         idle_percent,
     )
+
+
+def _what_takes_time(table: OpTable, performance: Performance, idle_percent: float) -> tuple[str, tuple[str, ...]]:
+    """Statement and advice for a program whose share of waiting for input can't be told from its ops."""
+    times: dict[OpClass, int] = {}
+    for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
+        times[op_class] = times.get(op_class, 0) + self_ps
+    largest = max(times, key=lambda kind: (times[kind], kind))
+    busy = 100.0 - (performance.device_idle_percent or 0.0)
+    share = busy * times[largest] / max(1, sum(times.values()))
+    top = int(np.argmax(table.self_ps))
+    of_ops = 100.0 * int(table.self_ps[top]) / max(1, int(table.self_ps.sum()))
+    statement = (
+        f"{largest} ops take {share:.1f}% of device time, {table.name[top]} alone {of_ops:.1f}% of op time. "
+        f"{idle_percent:.1f}% of step time is idle; how much of that waits for input is unknown."
+    )
+    first = f"Look at {table.name[top]} first."
+    if idle_percent >= max(HIGH_IDLE, share):
+        return statement, ("Idle time first: see what the host does in the gaps.", first)
+    return statement, (first,) if idle_percent < HIGH_IDLE else (first, "Then at the idle time between ops.")
 
 
 def _unknown_bottleneck(

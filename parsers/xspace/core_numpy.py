@@ -133,7 +133,9 @@ def _fields_with(
     past = fields.next > stop - at  # the last payload is
     key = fields.number.astype(np.int64) << 3 | fields.wire
     chosen = np.flatnonzero(np.isin(key[: len(key) - past], list(keys)))
-    spans = zip(key[chosen].tolist(), (fields.begin[chosen] + at).tolist(), (fields.end[chosen] + at).tolist(), strict=True)
+    spans = zip(
+        key[chosen].tolist(), (fields.begin[chosen] + at).tolist(), (fields.end[chosen] + at).tolist(), strict=True
+    )
     return list(spans), past or fields.status != OK
 
 
@@ -237,7 +239,6 @@ def _stat_block(
         if len(rows):
             _put_stats(_stats(words, step.begin[chosen], step.end[chosen]), rows, wanted, out)
     for i in together.rows.tolist():
-        out.kind[:, i] = KIND_ABSENT
         found, _ = _fields_with(words.data, int(begin[i]), int(end[i]), frozenset({key}))
         spans = np.array(found, np.int64).reshape(-1, 3)
         ids, kind, value, length = _stats(words, spans[:, 1].copy(), spans[:, 2].copy())

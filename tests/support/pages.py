@@ -191,6 +191,17 @@ def inference_overview() -> Overview:
     )
 
 
+_JSON_KEY = {
+    "step_time": "step_time_ms",
+    "host_op_percent": "op_placement.host_percent",
+    "device_op_percent": "op_placement.device_percent",
+    "eager_host_percent": "eager_percent.host",
+    "eager_device_percent": "eager_percent.device",
+    "bits16_percent": "compute_precision.bits16_percent",
+    "bits32_percent": "compute_precision.bits32_percent",
+}
+
+
 def device_less_overview() -> Overview:
     """A CPU-only profile: nearly everything unknown, each with its reason."""
     names = [f for f in Performance.__dataclass_fields__ if f != "step_time"]
@@ -205,6 +216,8 @@ def device_less_overview() -> Overview:
         bottleneck=Bottleneck("unknown", None, None, None, "No device plane: nothing ran on an accelerator.", ()),
         op_count=0,
         op_event_count=0,
-        unknown={"performance.step_time_ms": reason, **{f"performance.{name}": reason for name in names}},
+        unknown={f"performance.{_JSON_KEY.get(name, name)}": reason for name in ["step_time", *names]}
+        | {f"bottleneck.{name}_percent": reason for name in ("input", "output", "idle")}
+        | {"environment.device_type": reason, "environment.is_training": reason},
         warnings=("no device plane: the profile was taken on a CPU, or the device tracer was off",),
     )

@@ -35,11 +35,17 @@ def varint(value: int, padding: int = 0) -> bytes:
     return bytes(out)
 
 
-def field(number: int, wire: int, payload: bytes, padding: int = 0) -> bytes:
-    """A field; `payload` is the value's bytes, without the length."""
+def field(number: int, wire: int, payload: bytes, padding: int = 0, longest: int = 5) -> bytes:
+    """A field; `payload` is the value's bytes, without the length.
+
+    Tag and length get `padding` superfluous bytes, up to 5 and `longest` in all; protobuf itself takes no more than 5.
+    """
     tag = varint(number << 3 | wire)
     tag = varint(number << 3 | wire, min(padding, 5 - len(tag)))
-    return tag + (varint(len(payload), padding) if wire == 2 else b"") + payload
+    if wire != 2:
+        return tag + payload
+    length = varint(len(payload))
+    return tag + varint(len(payload), min(padding, longest - len(length))) + payload
 
 
 def random_stat(rng: random.Random) -> bytes:
@@ -101,7 +107,9 @@ def random_bytes(rng: random.Random) -> bytes:
     if sort == 1:
         return bytes(rng.choices((0x08, 0x10, 0x18, 0x22, 0x0A, 0x80, 0xFF, 0x01, 0x03, 0x09), k=rng.randrange(80)))
     if sort == 2 and rng.random() < 0.3:  # sizes around the limits of what an offset can be
-        return field(4, 2, rng.randbytes(3)) + b"\x22" + varint(rng.choice(EXTREMES) - rng.randrange(24), rng.randrange(3))
+        return (
+            field(4, 2, rng.randbytes(3)) + b"\x22" + varint(rng.choice(EXTREMES) - rng.randrange(24), rng.randrange(3))
+        )
     line = random_line(rng, rng.randrange(8))
     return line if sort == 2 else damaged(rng, line)
 
@@ -133,7 +141,9 @@ def _spans(rng: random.Random, core: ModuleType, data: array[int]) -> tuple[arra
 
 def _split(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     n = rng.choice((0, 1, 3, len(data)))
-    start = rng.choice((0, 0, 0, len(data), rng.randint(0, len(data)), rng.randint(-2, len(data) + 2), rng.choice(EXTREMES)))
+    start = rng.choice(
+        (0, 0, 0, len(data), rng.randint(0, len(data)), rng.randint(-2, len(data) + 2), rng.choice(EXTREMES))
+    )
     core.split(data, _zeros("I", n), _zeros("B", n), _zeros("q", n), _zeros("q", n + (rng.random() < 0.02)), start)
 
 
@@ -147,7 +157,9 @@ def _stats(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     begin, end = _spans(rng, core, data)
     wanted = array("q", [rng.choice((0, 1, 2, 3, 4, *EXTREMES)) for _ in range(rng.randrange(5))])
     n = len(begin) * len(wanted) + (rng.random() < 0.1) * rng.randrange(3)
-    core.stats(data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), rng.choice((4, 4, 4, 5, 1, -3)))
+    core.stats(
+        data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), rng.choice((4, 4, 4, 5, 1, -3))
+    )
 
 
 def _times(rng: random.Random, n: int) -> list[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers.xspace import core_nest
+from tpuprof.parsers.xspace import core_nest, core_numpy
 from tpuprof.parsers.xspace.core_types import Core, Nesting
 
 LIMIT = 1 << 63
@@ -45,54 +45,72 @@ def check(core: Core, spans: list[tuple[int, int]]) -> Nesting:
     return found
 
 
-@pytest.fixture(params=["levels", "stack", "both"])
-def way(request: pytest.FixtureRequest, core: Core, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The numpy core's two ways: level by level, and the plain stack for what is deep or small."""
-    if core.__class__ is type(np) and getattr(core, "__name__", "").endswith("core_c") and request.param != "both":
-        pytest.skip("the C core knows one way only")
-    monkeypatch.setattr(core_nest, "_FEW", {"levels": -1, "stack": 1 << 40, "both": 3}[request.param])
-    if request.param == "both":
-        monkeypatch.setattr(core_nest, "_MOST_LEVELS", 2)
-    return str(request.param)
-
-
 TIMES = st.integers(0, 12)
 SPANS = st.lists(st.tuples(TIMES, TIMES).map(lambda pair: (min(pair), max(pair))), max_size=40)
+PARTLY = sorted(
+    [(i, i + 7 + (i * 5) % 11) for i in range(300)] + [(i, i + i % 3) for i in range(300)],
+    key=lambda span: (span[0], -span[1]),
+)
 EXTREME = st.one_of(st.integers(-4, 4), st.integers(-LIMIT, LIMIT - 1), st.sampled_from([-LIMIT, LIMIT - 1]))
 
 
-@pytest.mark.usefixtures("way")
-class TestEveryWay:
-    def test_any_spans_nest_as_with_a_stack(self, core: Core) -> None:
-        @given(SPANS)
-        def holds(spans: list[tuple[int, int]]) -> None:
-            check(core, ordered(spans))
+@given(SPANS)
+def test_any_spans_nest_as_with_a_stack(core: Core, spans: list[tuple[int, int]]) -> None:
+    check(core, ordered(spans))
 
-        holds()
 
-    def test_any_numbers_at_all(self, core: Core) -> None:
-        """Ends before starts, and differences that int64 can't hold."""
+@given(st.lists(st.tuples(EXTREME, EXTREME), max_size=30))
+def test_any_numbers_at_all(core: Core, spans: list[tuple[int, int]]) -> None:
+    """Ends before starts, and differences that int64 can't hold."""
+    check(core, ordered(spans))
 
-        @given(st.lists(st.tuples(EXTREME, EXTREME), max_size=30))
-        def holds(spans: list[tuple[int, int]]) -> None:
-            check(core, ordered(spans))
 
-        holds()
+def test_spans_that_overlap_in_part(core: Core) -> None:
+    check(core, PARTLY)
+
+
+class TestWaysOfNumpy:
+    """Level by level, the plain stack for what is deep or small, and from one to the other."""
+
+    @pytest.fixture(params=[(0, 1 << 20), (1 << 40, 64), (3, 2)], ids=["levels", "stack", "both"])
+    def core(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Core:
+        few, levels = request.param
+        monkeypatch.setattr(core_nest, "_FEW", few)
+        monkeypatch.setattr(core_nest, "_MOST_LEVELS", levels)
+        return core_numpy
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(SPANS)
+    def test_any_spans_nest_as_with_a_stack(self, core: Core, spans: list[tuple[int, int]]) -> None:
+        check(core, ordered(spans))
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.tuples(EXTREME, EXTREME), max_size=30))
+    def test_any_numbers_at_all(self, core: Core, spans: list[tuple[int, int]]) -> None:
+        check(core, ordered(spans))
 
     def test_spans_that_overlap_in_part(self, core: Core) -> None:
-        spans = ordered([(i, i + 7 + (i * 5) % 11) for i in range(60)] + [(i, i + i % 3) for i in range(60)])
-        assert check(core, spans).depth.max() > 1
+        check(core, PARTLY)
 
 
 def test_identical_touching_and_empty_spans(core: Core) -> None:
-    # identical: the later one is the child; an empty event at an end is a child; at a common border it goes to the left
-    spans = [(0, 10), (0, 10), (10, 10), (10, 20), (20, 20), (21, 21), (21, 21)]
-    assert check(core, spans).parent.tolist() == [-1, 0, 1, -1, 3, -1, 5]
+    spans = [(0, 10), (0, 10), (10, 20), (10, 10), (20, 20), (21, 21), (21, 21)]
+    assert check(core, spans).parent.tolist() == [-1, 0, -1, 2, 2, -1, 5]
+    assert check(core, [(0, 10), (4, 10), (10, 10)]).parent.tolist() == [-1, 0, 1]
 
 
 def test_self_time_is_what_children_leave(core: Core) -> None:
     found = check(core, [(0, 100), (10, 40), (20, 30), (50, 60)])
     assert found.self_ps.tolist() == [60, 20, 10, 10]
+
+
+def test_overlaps_so_long_that_their_sum_is_beyond_int64(core: Core) -> None:
+    far = 1 << 61
+    spans = []
+    for k in range(200):
+        at = 10 * k
+        spans += [(at, far + 2 * k), (at + 1, at + 5), (at + 2, far + 2 * k - 1)]
+    assert check(core, spans).depth.max() == 1
 
 
 def test_no_event_and_one(core: Core) -> None:
@@ -112,7 +130,10 @@ def test_many_events_as_on_a_device(core: Core) -> None:
     for loop in range(300):
         spans.append((loop * 1000, loop * 1000 + 990))
         for at in range(0, 900, 100):
-            spans += [(loop * 1000 + at, loop * 1000 + at + 90), (loop * 1000 + at, loop * 1000 + at + int(rng.integers(80)))]
+            spans += [
+                (loop * 1000 + at, loop * 1000 + at + 90),
+                (loop * 1000 + at, loop * 1000 + at + int(rng.integers(80))),
+            ]
     assert check(core, ordered(spans)).depth.max() == 2
 
 

@@ -6,7 +6,7 @@ turns style keys into colours (`tui.theme`), the text report drops them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tpuprof.parsers.pages.overview_page import OpClass
@@ -22,6 +22,9 @@ StyleKey = Literal[
     "bad",
     "key",  # a key to press
     "cursor",  # the row under the cursor (also marked with a character)
+    "mark",  # the character that marks it
+    "badge",  # a short warning that must be seen
+    "busy",  # a step's time that is neither input, communication nor idle
     "class.compute",
     "class.vector",
     "class.copy",
@@ -29,6 +32,13 @@ StyleKey = Literal[
     "class.host",
     "class.idle",
     "class.unknown",
+    "on.compute",  # words on a class's colour
+    "on.vector",
+    "on.copy",
+    "on.collective",
+    "on.host",
+    "on.idle",
+    "on.unknown",
 ]
 
 Span = tuple[str, StyleKey]
@@ -47,7 +57,8 @@ class Glyphs:
         light: a cell of a track that is not filled.
         horizontal, vertical: rules.
         ellipsis, arrow, up, down, mark: what their names say; `mark` stands before the selected row.
-        plus_minus, sigma, times: mathematical signs.
+        plus_minus, sigma, times, dash, dot: signs between figures.
+        letters: fill areas with their class's letter, for output without colours.
     """
 
     name: Literal["block", "ascii"]
@@ -65,6 +76,9 @@ class Glyphs:
     plus_minus: str
     sigma: str
     times: str
+    dash: str
+    dot: str
+    letters: bool
 
 
 BLOCK = Glyphs(
@@ -79,11 +93,17 @@ BLOCK = Glyphs(
     arrow="→",
     up="▲",
     down="▼",
-    mark="▌",
+    mark="▸",
     plus_minus="±",
     sigma="σ",
     times="×",
+    dash="–",
+    dot="·",
+    letters=False,
 )
+
+PLAIN = replace(BLOCK, letters=True)
+"""`BLOCK` for output without colours: areas are filled with letters."""
 
 ASCII = Glyphs(
     name="ascii",
@@ -101,6 +121,9 @@ ASCII = Glyphs(
     plus_minus="+-",
     sigma="sd",
     times="x",
+    dash="-",
+    dot="|",
+    letters=True,
 )
 
 CLASS_LETTER: dict[OpClass, str] = {

@@ -1,5 +1,6 @@
 """The demo's model: a decoder-only transformer whose weights are sharded over `data` and `model`."""
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -10,13 +11,16 @@ from jax.sharding import PartitionSpec as P
 
 
 class Config(NamedTuple):
-    layers: int = 4
-    width: int = 2048
-    heads: int = 16
-    hidden: int = 8192
+    layers: int = 3
+    width: int = 4096
+    heads: int = 32
+    hidden: int = 16384
     vocabulary: int = 32768
     batch: int = 16
     length: int = 1024
+
+
+CONFIG = Config()
 
 
 def shapes(config):
@@ -71,9 +75,8 @@ def forward(params, tokens, config):
     with jax.named_scope("embed"):
         x = params["embedding"].astype(jnp.bfloat16)[tokens]
         x = jax.lax.with_sharding_constraint(x, P("data", None, None))
-    layer_fn = lambda x, layer: (block(x, layer, config), None)
     with jax.named_scope("layers"):
-        x, _ = jax.lax.scan(layer_fn, x, params["layers"])
+        x, _ = jax.lax.scan(lambda x, layer: (block(x, layer, config), None), x, params["layers"])
     with jax.named_scope("logits"):
         x = rms_norm(x, params["norm_final"])
         return x @ params["embedding"].astype(x.dtype).T

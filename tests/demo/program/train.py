@@ -1,12 +1,13 @@
 """The demo's training program: one Adam step, and one evaluation step."""
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import functools
 
 import jax
 import jax.numpy as jnp
-from model import Config, forward
+from model import CONFIG, forward
 
 
 def loss_fn(params, batch, config):
@@ -24,7 +25,7 @@ def adam(param, grad, mean, square, count):
 
 
 @functools.partial(jax.jit, static_argnums=2, donate_argnums=0)
-def train_step(state, batch, config=Config()):
+def train_step(state, batch, config=CONFIG):
     loss, grads = jax.value_and_grad(loss_fn)(state["params"], batch, config)
     count = state["count"] + 1
     with jax.named_scope("clip"):
@@ -39,7 +40,7 @@ def train_step(state, batch, config=Config()):
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def eval_step(params, batch, config=Config()):
+def eval_step(params, batch, config=CONFIG):
     logits = forward(params, batch["tokens"], config).astype(jnp.float32)
     with jax.named_scope("metrics"):
         picked = jnp.take_along_axis(jax.nn.log_softmax(logits), batch["targets"][..., None], axis=-1)[..., 0]

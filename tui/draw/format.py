@@ -1,0 +1,75 @@
+"""Figures as text: picoseconds, percent, counts and rates, each with its unit."""
+
+from __future__ import annotations
+
+_TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
+_RATE_UNITS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"))
+_SIZE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+_AGE_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+UNKNOWN = "n/a"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, but never fewer than its whole part: 1.83, 18.3, 183, 1830."""
+    size = abs(value)
+    for decimals in range(digits - 1, 0, -1):
+        if round(size, decimals) < 10 ** (digits - decimals):
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"
+
+
+def duration(ps: float | None, ascii_only: bool = False) -> str:
+    """A duration in its natural unit: ``1.83 s``, ``183 ms``, ``4.12 µs``; ``0`` for none at all."""
+    if ps is None:
+        return UNKNOWN
+    if ps == 0:
+        return "0"
+    factor, unit = next((pair for pair in _TIME_UNITS if abs(ps) >= pair[0] * 0.9995), _TIME_UNITS[-1])
+    text = f"{significant(ps / factor)} {unit}"
+    return text.replace("µ", "u") if ascii_only else text
+
+
+def percent(value: float | None, decimals: int = 1) -> str:
+    """A percentage; what is not zero never reads as zero, what is not all never as all: ``<0.1%``, ``>99.9%``."""
+    if value is None:
+        return UNKNOWN
+    smallest = 10.0**-decimals
+    if 0 < value < smallest / 2:
+        return f"<{smallest:.{decimals}f}%"
+    if 100 - smallest / 2 <= value < 100:
+        return f">{100 - smallest:.{decimals}f}%"
+    return f"{value:.{decimals}f}%"
+
+
+def count(value: int | None) -> str:
+    """A whole number with its thousands apart."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def size(value: int) -> str:
+    """A size in bytes: ``862 KB``, ``51.5 MB`` (powers of ten, as file managers count)."""
+    for factor, unit in _SIZE_UNITS:
+        if value >= factor * 0.9995:
+            return f"{significant(value / factor)} {unit}"
+    return f"{value} B"
+
+
+def flop_rate(gflops_per_second: float | None) -> str:
+    """A rate in FLOP/s with its prefix, for a column that says so: ``57.1T``; ``-`` for an op that does none."""
+    if gflops_per_second is None:
+        return UNKNOWN
+    if gflops_per_second == 0:
+        return "-"
+    for factor, prefix in _RATE_UNITS:
+        if gflops_per_second >= factor * 0.9995:
+            return f"{significant(gflops_per_second / factor)}{prefix}"
+    return "<1M"
+
+
+def age(seconds: float) -> str:
+    """How long ago: ``just now``, ``5 min ago``, ``3 h ago``, ``12 d ago``."""
+    for factor, unit in _AGE_UNITS:
+        if seconds >= factor:
+            return f"{seconds / factor:.0f} {unit} ago"
+    return "just now" if seconds >= 0 else "in the future"

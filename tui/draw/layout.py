@@ -1,0 +1,94 @@
+"""Puts spans together: cutting, padding, wrapping and joining lines of an exact width."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.text import printable
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+
+
+def clean(text: str, ascii_only: bool = False) -> str:
+    """Text of a profile, fit for cells: nothing but one-cell characters, all else shown by a placeholder."""
+    text = printable(text)
+    return text if text.isascii() else "".join(_one_cell(character, ascii_only) for character in text)
+
+
+def _one_cell(character: str, ascii_only: bool) -> str:
+    if character.isascii():
+        return character
+    if ascii_only or unicodedata.east_asian_width(character) in "WF":
+        return "?"
+    return "" if unicodedata.category(character) in ("Mn", "Me", "Cf") else character
+
+
+def cut(text: str, width: int, glyphs: Glyphs) -> str:
+    """The beginning of a text, with an ellipsis where it is longer than `width`."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + glyphs.ellipsis[:width]
+
+
+def cut_middle(text: str, width: int, glyphs: Glyphs) -> str:
+    """A path's beginning and, longer, its end: the last parts of a framework op's name say most."""
+    if len(text) <= width:
+        return text
+    tail = max(0, width - 1) if width <= 8 else (width - 1) * 2 // 3
+    return text[: max(0, width - 1 - tail)] + glyphs.ellipsis[:width] + text[len(text) - tail :]
+
+
+def fit(spans: Iterable[Span], width: int, glyphs: Glyphs) -> Line:
+    """A line of exactly `width` cells: padded, or cut with an ellipsis."""
+    out: list[Span] = []
+    spans = tuple(span for span in spans if span[0])
+    left = width
+    if line_width(spans) > width:
+        for text, key in spans:
+            if len(text) >= left:
+                out.append((text[: max(0, left - 1)] + glyphs.ellipsis[:left], key))
+                left = 0
+                break
+            out.append((text, key))
+            left -= len(text)
+    else:
+        out += spans
+        left -= line_width(spans)
+    if left:
+        out.append((" " * left, "text"))
+    return tuple(out)
+
+
+def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line]:
+    """Blocks side by side; shorter ones are filled with blank lines."""
+    lines = []
+    for row in range(max(map(len, blocks), default=0)):
+        line: list[Span] = []
+        for block, width in zip(blocks, widths, strict=True):
+            line += block[row] if row < len(block) else ((" " * width, "text"),)
+        lines.append(tuple(line))
+    return lines
+
+
+def rule(title: str, width: int, glyphs: Glyphs, right: str = "") -> Line:
+    """A section's heading: ``─ Steps ──────────── 20 steps ─``; what stands on the right is left out for want of room."""
+    head: list[Span] = [(glyphs.horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
+    tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + glyphs.horizontal, "rule")] if right else []
+    room = width - line_width(tuple(head + tail))
+    if room < 0:
+        return fit([*head, (glyphs.horizontal * max(0, width - line_width(tuple(head))), "rule")], width, glyphs)
+    return (*head, (glyphs.horizontal * room, "rule"), *tail)
+
+
+def wrap(
+    text: str, width: int, key: StyleKey, glyphs: Glyphs, first: Sequence[Span] = (), indent: int | None = None
+) -> list[Line]:
+    """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much."""
+    lead = line_width(tuple(first))
+    pieces = textwrap.wrap(
+        clean(text, glyphs.name == "ascii"),
+        max(lead + 8, width),
+        initial_indent=" " * lead,
+        subsequent_indent=" " * (lead if indent is None else indent),
+    )
+    head = pieces[0][lead:] if pieces else ""
+    return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]

@@ -1,0 +1,375 @@
+"""The overview page in cells: what an engineer needs within a minute, the answer first.
+
+From the top: headline figures, the verdict, device time by class, the steps, the top ops, and what this profile cannot
+tell. `compose` fits the page to a screen; the report draws it without a height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.pages.overview_page import OpClass, Overview, Share, StepTime, TopOp
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
+from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.steps import parts_legend, step_detail, step_graph
+
+WIDE = 110
+"""Cells from which on the page shows more columns."""
+
+TALL = 30
+"""Rows from which on the page has air and every line of the verdict."""
+
+CLASS_STYLE: dict[OpClass, StyleKey] = {
+    "compute": "class.compute",
+    "vector": "class.vector",
+    "copy": "class.copy",
+    "collective": "class.collective",
+    "host": "class.host",
+    "idle": "class.idle",
+    "unknown": "class.unknown",
+}
+ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
+    "compute": "on.compute",
+    "vector": "on.vector",
+    "copy": "on.copy",
+    "collective": "on.collective",
+    "host": "on.host",
+    "idle": "on.idle",
+    "unknown": "on.unknown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the user points: a step, an op, each an index or None."""
+
+    step: int | None = None
+    op: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The page in lines; where the step graph and the rows of the top ops begin, -1 for what is not shown."""
+
+    lines: tuple[Line, ...]
+    first_step_line: int
+    first_op_line: int
+
+
+# --- headline ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    label: str
+    value: float | None
+    key: StyleKey
+    note: str
+
+
+def _level(value: float | None, good: float, bad: float) -> StyleKey:
+    """Colour of a percentage by two thresholds; which of them is larger says which way is good."""
+    if value is None:
+        return "dim"
+    if good < bad:
+        return "good" if value <= good else "bad" if value >= bad else "warn"
+    return "good" if value >= good else "bad" if value <= bad else "warn"
+
+
+def _cards(page: Overview) -> list[_Card]:
+    p = page.performance
+    cards = [
+        _Card("DUTY CYCLE", p.device_duty_cycle_percent, _level(p.device_duty_cycle_percent, 90, 50), "at work"),
+        _Card("IDLE", p.device_idle_percent, _level(p.device_idle_percent, 5, 25), "no op runs"),
+        _Card("FLOPS", p.flops_utilization_percent, "strong", "of peak"),
+        _Card("HBM BW", p.memory_bandwidth_utilization_percent, "strong", "of peak"),
+    ]
+    if p.mxu_utilization_percent is not None:
+        cards.append(_Card("MXU", p.mxu_utilization_percent, "strong", "counter"))
+    return cards
+
+
+def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
+    ascii_only = glyphs.name == "ascii"
+    if time is None:
+        rows: list[list[Span]] = [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
+        return [fit(row, width, glyphs) for row in rows]
+    inferred = time.source != "steps"
+    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
+    deviation = f"{glyphs.sigma} {duration(time.standard_deviation_ps, ascii_only)}" if width >= 34 else ""
+    rows = [
+        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
+        [(f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only)}", "strong"), (f"  n={time.count}", "dim")],
+        [(f" {low} {glyphs.dash} {high}  ", "text"), (deviation, "dim")],
+    ]
+    return [fit(row, width, glyphs) for row in rows]
+
+
+def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
+    eighths = max(1, round(min(1.0, share) * width * 8)) if share > 0 else 0
+    full, rest = divmod(eighths, 8)
+    filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
+    empty = "." if glyphs.name == "ascii" else glyphs.horizontal
+    return filled, empty * (width - len(filled))
+
+
+def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Three rows of cards: label, figure, and its range or a bar."""
+    cards = _cards(page)
+    step_width = max(22, min(36, width - 14 * len(cards)))
+    each = max(1, (width - step_width) // len(cards))
+    blocks: list[list[Line]] = [_step_card(page.performance.step_time, step_width, glyphs)]
+    widths = [step_width]
+    for at, card in enumerate(cards):
+        room = each if at < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
+        filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
+        key: StyleKey = "dim" if card.value is None else card.key
+        note = f" {card.note}" if room >= 18 and card.value is not None else ""
+        rows: list[list[Span]] = [
+            [(card.label, "dim")],
+            [(percent(card.value), key), (note, "dim")],
+            [(filled, key), (empty, "rule")] if card.value is not None else [("unknown", "dim")],
+        ]
+        blocks.append([fit(row, room, glyphs) for row in rows])
+        widths.append(room)
+    return beside(blocks, widths)
+
+
+# --- verdict -------------------------------------------------------------------------------------------------------
+
+_SIGNS: dict[str, tuple[str, StyleKey]] = {
+    "host": ("INPUT-BOUND", "bad"),
+    "both": ("PARTLY INPUT-BOUND", "warn"),
+    "device": ("DEVICE-BOUND", "good"),
+}
+
+
+def _sign(page: Overview) -> tuple[str, StyleKey]:
+    """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
+    if page.bottleneck.classification != "unknown":
+        return _SIGNS[page.bottleneck.classification]
+    most = max(page.shares, key=lambda share: share.time_ps, default=None)
+    if most is None or most.fraction < 0.5:
+        return ("", "text")
+    return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
+
+
+def verdict(page: Overview, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+    """What holds the program up, and what to do first; at most so many lines."""
+    sign, key = _sign(page)
+    first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
+    lines = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
+    for advice in page.bottleneck.next_steps:
+        lines += wrap(advice, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
+    return lines[:most]
+
+
+# --- device time by class ------------------------------------------------------------------------------------------
+
+
+def cells_of(shares: Sequence[Share], width: int) -> list[int]:
+    """Whole cells for each share by largest remainder; every share gets one where there is room for all."""
+    least = 1 if len(shares) <= width else 0
+    room = width - least * len(shares)
+    exact = [share.fraction * room for share in shares]
+    cells = [int(value) for value in exact]
+    order = sorted(range(len(shares)), key=lambda at: (cells[at] - exact[at], at))
+    for at in order[: max(0, room - sum(cells))]:
+        cells[at] += 1
+    return [value + least for value in cells]
+
+
+def class_bar(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share."""
+    if not page.shares:
+        reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
+        return [fit([(f" {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
+    bar: list[Span] = [(" ", "text")]
+    for share, cells in zip(page.shares, cells_of(page.shares, width - 2), strict=True):
+        kind, letter = share.op_class, CLASS_LETTER[share.op_class]
+        label = f" {kind} {percent(share.fraction * 100, 0)} "
+        if glyphs.letters:
+            bar.append((f"{label if len(label) + 2 <= cells else '':{letter}^{cells}}", CLASS_STYLE[kind]))
+        else:
+            short = f" {letter}" if cells >= 3 else ""
+            bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[kind]))
+    return [fit(bar, width, glyphs), *_legend(page.shares, width, glyphs)]
+
+
+def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs) -> list[Line]:
+    lines: list[Line] = []
+    line: list[Span] = []
+    for share in shares:
+        letter = CLASS_LETTER[share.op_class]
+        sign = letter if glyphs.letters else f"{glyphs.full}{letter}"
+        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (f" {share.op_class} ", "dim")]
+        entry.append((f"{percent(share.fraction * 100)}", "text"))
+        if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > width:
+            lines.append(fit([(" ", "text"), *line], width, glyphs))
+            line = []
+        line += [("  ", "text"), *entry] if line else entry
+    return [*lines, fit([(" ", "text"), *line], width, glyphs)]
+
+
+# --- top ops -------------------------------------------------------------------------------------------------------
+
+
+def top_ops_table(
+    top_ops: Sequence[TopOp], width: int, glyphs: Glyphs, cursor: int | None = None, most: int | None = None
+) -> list[Line]:
+    """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name."""
+    if not top_ops:
+        return [fit([(" no ops", "dim")], width, glyphs)]
+    wide = width >= WIDE
+    heading = f"{'self':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9} {'count':>7} {'FLOP/s':>6}"
+    heading += f"  {'category':<20}" if wide else ""
+    lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
+    largest = max(op.self_time_percent for op in top_ops) or 1.0
+    for at, op in enumerate(top_ops[:most]):
+        lines.append(_op_row(op, largest, at == cursor, width, glyphs))
+    return lines
+
+
+def _op_row(op: TopOp, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    ascii_only, wide = glyphs.name == "ascii", width >= WIDE
+    filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
+    figures = f"{percent(op.self_time_percent):>6}" + (f" {percent(op.cumulative_percent):>7}" if wide else "")
+    figures += f" {duration(op.self_time_ps, ascii_only):>9} {count(op.occurrences):>7}"
+    figures += f" {flop_rate(op.gflops_per_second):>6}  "
+    if wide:
+        category = clean(op.hlo_category or "unknown", ascii_only)
+        figures += f"{cut_middle(category, 20, glyphs):<20}  "
+    room = max(1, width - 11 - len(figures))
+    name = cut_middle(clean(op.name, ascii_only), room, glyphs)
+    return fit(
+        [
+            (glyphs.mark if selected else " ", "mark"),
+            (CLASS_LETTER[op.op_class], CLASS_STYLE[op.op_class]),
+            (" ", "text"),
+            (f"{filled:<8}", CLASS_STYLE[op.op_class]),
+            (figures, "cursor" if selected else "text"),
+            (f"{name:<{room}}", "cursor" if selected else "strong"),
+        ],
+        width,
+        glyphs,
+    )
+
+
+# --- what it ran on, and what is missing ---------------------------------------------------------------------------
+
+
+def environment(page: Overview, ascii_only: bool) -> str:
+    """The machine and the capture in one phrase."""
+    env = page.environment
+    cores, hosts = env.device_core_count, env.host_count
+    parts = [clean(env.device_type or "no device", ascii_only)]
+    if cores:
+        parts.append(f"{cores} core{'s' * (cores != 1)}")
+    parts.append(f"{hosts} host{'s' * (hosts != 1)}")
+    if env.is_training is not None:
+        parts.append("training" if env.is_training else "inference")
+    if env.profile_duration_ps is not None:
+        parts.append(f"{duration(env.profile_duration_ps, ascii_only)} captured")
+    return ", ".join(parts)
+
+
+_NAMES = {
+    "performance.step_time_ms": "step time",
+    "performance.device_duty_cycle_percent": "duty cycle",
+    "performance.device_idle_percent": "device idle",
+    "performance.host_idle_percent": "host idle",
+    "performance.mxu_utilization_percent": "MXU counter",
+    "performance.hbm_utilization_percent": "HBM counter",
+    "performance.flops_utilization_percent": "FLOPS utilization",
+    "performance.roofline_efficiency_percent": "roofline efficiency",
+    "performance.memory_bandwidth_utilization_percent": "HBM bandwidth",
+    "performance.op_placement.host_percent": "ops on host",
+    "performance.op_placement.device_percent": "ops on device",
+    "performance.eager_percent.host": "eager time on host",
+    "performance.eager_percent.device": "eager time on device",
+    "performance.compute_precision.bits16_percent": "16-bit compute",
+    "performance.compute_precision.bits32_percent": "32-bit compute",
+    "bottleneck.input_percent": "waiting for input",
+    "bottleneck.output_percent": "output time",
+    "bottleneck.idle_percent": "idle time in steps",
+    "environment.device_type": "device type",
+    "environment.is_training": "training or inference",
+    "environment.profile_duration_ms": "capture length",
+}
+
+
+def notes(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Warnings, how steps were inferred, and the unknown figures, grouped by reason."""
+    lines: list[Line] = []
+    time = page.performance.step_time
+    for remark in [*page.warnings, *([time.note] if time is not None and time.note else [])]:
+        lines += wrap(remark, width, "text", glyphs, [(" ! ", "warn")])
+    reasons: dict[str, list[str]] = {}
+    for key, reason in page.unknown.items():
+        reasons.setdefault(reason, []).append(_NAMES.get(key, key))
+    for reason, names in reasons.items():
+        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return lines
+
+
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+
+def overview(page: Overview, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
+    """The whole page; with a height, its graph and table are made to fit and the notes come below."""
+    return list(compose(page, width, height, glyphs, Cursor()).lines)
+
+
+def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
+    """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on."""
+    tall = height is None or height >= TALL
+    lines: list[Line] = headline(page, width, glyphs)
+    if tall:
+        lines.append(fit([], width, glyphs))
+    lines += verdict(page, width, glyphs, None if tall else 3)
+    lines.append(_device_rule(page, width, glyphs))
+    lines += class_bar(page, width, glyphs)
+    first_step = -1
+    if page.steps:
+        lines.append(_steps_rule(page, width, glyphs))
+        first_step = len(lines)
+        rows = 8 if height is None else max(3, min(10, height - len(lines) - len(page.top_ops) - 4))
+        lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
+        lines.append(step_detail(page.steps, cursor.step, width, glyphs))
+    first_op = -1
+    if page.top_ops:
+        room = len(page.top_ops) if height is None else max(4, height - len(lines) - 2)
+        shown = min(len(page.top_ops), room)
+        title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
+        if shown < len(page.top_ops):
+            title = f"top {shown} of {len(page.top_ops)}; {title}"
+        lines.append(rule("Top ops by self time", width, glyphs, title))
+        first_op = len(lines) + 1
+        lines += top_ops_table(page.top_ops, width, glyphs, cursor.op, shown)
+    remarks = notes(page, width, glyphs)
+    if remarks:
+        lines.append(rule("Notes, and what this profile cannot tell", width, glyphs))
+        lines += remarks
+    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, first_op)
+
+
+def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """The heading of the device section, with the machine and, where the times are simulated, a badge."""
+    badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
+    room = width - line_width(tuple(badge))
+    phrase = environment(page, glyphs.name == "ascii")
+    if len(phrase) + 20 > room:
+        phrase = phrase.removesuffix(" captured")
+    return (*rule("Device time", room, glyphs, phrase), *badge)
+
+
+def _steps_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """The heading of the step graph, with the legend of its colours."""
+    time = page.performance.step_time
+    kind = "step" if time is None or time.source == "steps" else "module period"
+    title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
+    legend = parts_legend(glyphs) if any(step.breakdown for step in page.steps) else ()
+    return (*rule("Steps", width - line_width(legend), glyphs, title), *legend)
