@@ -90,19 +90,30 @@ def join(folder):
 
 
 def clean(proto):
-    """Replaces every path of this machine: the demo's own files stand alone, the driver becomes `launch.py`."""
-    frames = proto.hlo_module.stack_frame_index
-    names = [Path(name.decode()).name for name in frames.file_names]
-    for index, name in enumerate(names):
-        frames.file_names[index] = (name if name in ("model.py", "train.py") else "launch.py").encode()
+    """Leaves the demo's own source lines alone: frames of this file go, and with them every path of this machine."""
+    index = proto.hlo_module.stack_frame_index
+    ours = [i + 1 for i, name in enumerate(index.file_names) if name in (b"model.py", b"train.py")]
+    kept = {
+        number + 1
+        for number, frame in enumerate(index.stack_frames)
+        if index.file_locations[frame.file_location_id - 1].file_name_id in ours
+    }
+    for frame in index.stack_frames:
+        if frame.parent_frame_id not in kept:
+            frame.parent_frame_id = 0
+    for number, name in enumerate(index.file_names):
+        if number + 1 not in ours:
+            index.file_names[number] = b"launch.py"
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
-            if instruction.metadata.source_file:
-                instruction.metadata.source_file = Path(instruction.metadata.source_file.decode()).name.encode()
-    text = proto.SerializeToString(deterministic=True)
-    for forbidden in (b"/work", b"/root", b"/home", b"/tmp", b"site-packages"):
-        assert forbidden not in text, forbidden
-    return text
+            if instruction.metadata.stack_frame_id not in kept:
+                instruction.metadata.stack_frame_id = 0
+            assert not instruction.metadata.source_file
+    data = proto.SerializeToString(deterministic=True)
+    for path in (HERE, Path(sys.prefix), Path.home(), Path(tempfile.gettempdir())):
+        assert str(path).encode() not in data, path
+    assert b"site-packages" not in data
+    return data
 
 
 def compile_one(program):

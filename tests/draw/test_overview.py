@@ -1,0 +1,162 @@
+"""The overview in cells: committed frames, and what must hold for every page and width."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.golden import check_golden
+from tests.support.pages import device_less_overview, inference_overview, training_overview
+from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Share, Step, StepBreakdown
+from tpuprof.tui.draw.overview import Cursor, cells_of, class_bar, compose, overview, small_bar, top_ops_table
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.steps import AXIS, step_detail, step_graph, step_parts, visible_steps
+
+GOLDEN = Path(__file__).parent / "golden"
+PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
+GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
+SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
+
+
+def frame(lines: list[Line]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_frames(page: str, glyphs: str, size: str) -> None:
+    width, height = SIZES[size]
+    lines = overview(PAGES[page](), width, height, GLYPHS[glyphs])
+    check_golden(GOLDEN / f"overview-{page}-{glyphs}-{size}.txt", frame(lines))
+
+
+@given(
+    st.sampled_from(sorted(PAGES)),
+    st.integers(40, 220),
+    st.one_of(st.none(), st.integers(15, 80)),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.integers(-1, 9),
+    st.integers(-1, 98),
+)
+@settings(max_examples=120, deadline=None)
+def test_every_line_is_exactly_as_wide_as_asked(
+    name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
+) -> None:
+    page = PAGES[name]()
+    cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.top_ops) else None)
+    drawn = compose(page, width, height, glyphs, cursor)
+    assert {line_width(line) for line in drawn.lines} == {width}
+    text = "\n".join(plain(line) for line in drawn.lines)
+    assert glyphs is not ASCII or text.isascii()
+    assert all(character.isprintable() or character == "\n" for character in text)
+    if drawn.first_op_line >= 0 and width >= 70:
+        assert page.top_ops[0].name[:3] in plain(drawn.lines[drawn.first_op_line])
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
+    page = training_overview()
+    ops = tuple(dataclasses.replace(op, name=name, hlo_category=name) for op in page.top_ops)
+    environment = dataclasses.replace(page.environment, device_type=name)
+    page = dataclasses.replace(page, top_ops=ops, environment=environment, warnings=(name,), unknown={"a": name})
+    for glyphs in (BLOCK, ASCII):
+        for line in overview(page, 90, 30, glyphs):
+            text = plain(line)
+            assert len(text) == 90
+            assert text.isprintable()
+            assert glyphs is BLOCK or text.isascii()
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=7), st.integers(8, 200))
+def test_the_cells_of_a_bar_add_up_and_follow_the_shares(times: list[int], width: int) -> None:
+    total = sum(times)
+    shares = [Share(kind, time, time / total) for kind, time in zip(OP_CLASSES, times, strict=False)]
+    cells = cells_of(shares, width)
+    assert sum(cells) == width
+    assert min(cells) >= 1
+    for share, count in zip(shares, cells, strict=True):
+        assert abs(count - share.fraction * width) <= len(shares) + 1
+
+
+@given(st.floats(0, 1), st.integers(1, 40), st.sampled_from([BLOCK, ASCII]))
+def test_a_small_bar_keeps_its_width_and_shows_what_is_not_zero(share: float, width: int, glyphs: Glyphs) -> None:
+    filled, empty = small_bar(share, width, glyphs)
+    assert len(filled) + len(empty) == width
+    assert bool(filled) == (share > 0)
+
+
+def breakdown(compute: float, infeed: float, idle: float, reduced: float) -> StepBreakdown:
+    return StepBreakdown(compute, compute, infeed, 0.0, idle, 0.0, reduced, 0.0, 0.0, 0.0, 0.0)
+
+
+TIMES = st.floats(0, 1e12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 10**12), TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=120),
+    st.integers(AXIS + 4, 160),
+    st.integers(1, 10),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.data(),
+)
+@settings(max_examples=80, deadline=None)
+def test_step_graph_columns_grow_with_the_steps(
+    spec: list[tuple[int, float, float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
+) -> None:
+    steps = [Step(str(n), n, 0, duration, breakdown(*parts)) for n, (duration, *parts) in enumerate(spec)]
+    cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
+    lines = step_graph(steps, width, height, glyphs, cursor)
+    assert len(lines) == height + 1
+    assert {line_width(line) for line in [*lines, step_detail(steps, cursor, width, glyphs)]} == {width}
+    first, shown = visible_steps(len(steps), width, cursor)
+    assert cursor is None or first <= cursor < first + shown
+    pitch = max(1, min(14, (width - AXIS) // shown))
+    rows = [plain(line)[AXIS:] for line in lines[:height]]
+    filled = [sum(row[at * pitch] != " " for row in rows) for at in range(shown)]
+    for a in range(shown):
+        for b in range(shown):
+            if steps[first + a].duration_ps <= steps[first + b].duration_ps and sum(spec[first + b][1:]) > 0:
+                assert filled[a] <= filled[b] or sum(spec[first + a][1:]) == 0
+
+
+@given(TIMES, TIMES, TIMES, TIMES)
+def test_the_parts_of_a_step_are_what_its_breakdown_holds(
+    compute: float, infeed: float, idle: float, reduced: float
+) -> None:
+    parts = dict(step_parts(Step("0", 0, 0, 1, breakdown(compute, infeed, idle, reduced))))
+    assert parts.get("busy", 0.0) + parts.get("class.collective", 0.0) == pytest.approx(compute)
+    assert parts.get("class.host", 0.0) == infeed
+    assert parts.get("class.idle", 0.0) == idle
+    assert all(size > 0 for size in parts.values())
+
+
+def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
+    page = training_overview()
+    lines = top_ops_table(page.top_ops, 80, BLOCK, cursor=2)
+    assert [at for at, line in enumerate(lines) if plain(line).startswith(BLOCK.mark)] == [3]
+    assert any(key == "cursor" for _, key in lines[3])
+
+
+def test_without_colours_the_bar_spells_its_classes() -> None:
+    text = plain(class_bar(training_overview(), 80, PLAIN)[0])
+    for letter in "CVDNH?.":
+        assert letter in text
+
+
+def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
+    page: Overview = training_overview()
+    text = plain(step_detail(page.steps, None, 120, BLOCK))
+    assert "step 103" in text
+    assert "1.98× median" in text
+    assert text.index("input 180 ms") < text.index("busy")
+
+
+def test_steady_steps_are_called_steady() -> None:
+    steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
+    assert "steady" in plain(step_detail(steps, None, 100, BLOCK))
