@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +40,9 @@ TOP_OPS = 10
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
 HIGH_IDLE = 3.0
+SLOW_STEP = 1.15
+FEW_SLOW_STEPS = 0.2
+MINIMUM_STEPS_TO_COMPARE = 4
 
 NO_DEVICE = "no device plane in this profile"
 NO_OPS = "no XLA Ops line in this profile"
@@ -65,7 +69,7 @@ def overview(summaries: Sequence[HostSummary]) -> Overview:
         shares=_shares(table, summaries),
         steps=steps,
         top_ops=_top_ops(table),
-        bottleneck=_bottleneck(steps, grid, table, unknown, performance),
+        bottleneck=_with_slow_steps(_bottleneck(steps, grid, table, unknown, performance), steps),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -333,6 +337,21 @@ def _bottleneck(
         100.0 * math.fsum(part.outfeed_ps for part in parts) / total,
         idle_percent,
     )
+
+
+def _with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottleneck:
+    """Adds the advice to look at the slowest step where it stands out and few others do."""
+    if len(steps) < MINIMUM_STEPS_TO_COMPARE:
+        return bottleneck
+    durations = np.array([step.duration_ps for step in steps], np.float64)
+    ratio = durations / np.median(durations)
+    slow = int((ratio >= SLOW_STEP).sum())
+    if not 0 < slow <= len(steps) * FEW_SLOW_STEPS:
+        return bottleneck
+    name = steps[int(ratio.argmax())].name
+    others = f" ({slow} steps are slow)" if slow > 1 else ""
+    advice = f"Step {name} takes {ratio.max():.2f} times the median step{others}: see what it does more of."
+    return replace(bottleneck, next_steps=(*bottleneck.next_steps[:1], advice, *bottleneck.next_steps[1:]))
 
 
 def _what_takes_time(table: OpTable, performance: Performance, idle_percent: float) -> tuple[str, tuple[str, ...]]:

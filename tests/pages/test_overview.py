@@ -147,3 +147,22 @@ def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> No
     assert result.performance.device_idle_percent == pytest.approx(
         100 * sum(share.fraction for share in result.shares if share.op_class == "idle")
     )
+
+
+def test_a_slow_step_among_steady_ones_is_pointed_at() -> None:
+    ends = [0, 100, 200, 300, 480, 580, 680]
+    space = XSpace()
+    tpu_plane(
+        space,
+        0,
+        [("a", "copy", 0, 600)],
+        steps=[(str(n), a, b) for n, (a, b) in enumerate(zip(ends, ends[1:], strict=False))],
+    )
+    assert any("Step 3 takes 1.80 times the median" in advice for advice in page(space).bottleneck.next_steps)
+
+
+def test_steps_that_differ_all_the_time_have_no_slow_one() -> None:
+    space = XSpace()
+    steps = [(str(n), n * 300, n * 300 + (100 if n % 2 else 200)) for n in range(8)]
+    tpu_plane(space, 0, [("a", "copy", 0, 600)], steps=steps)
+    assert not any("times the median" in advice for advice in page(space).bottleneck.next_steps)
