@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,7 +158,7 @@ def test_a_slow_step_among_steady_ones_is_pointed_at() -> None:
         space,
         0,
         [("a", "copy", 0, 600)],
-        steps=[(str(n), a, b) for n, (a, b) in enumerate(zip(ends, ends[1:], strict=False))],
+        steps=[(str(n), a, b) for n, (a, b) in enumerate(pairwise(ends))],
     )
     assert any("Step 3 takes 1.80 times the median" in advice for advice in page(space).bottleneck.next_steps)
 

@@ -19,9 +19,10 @@ def clean(text: str, ascii_only: bool = False) -> str:
 def _one_cell(character: str, ascii_only: bool) -> str:
     if character.isascii():
         return character
-    if ascii_only or unicodedata.east_asian_width(character) in "WF":
-        return "?"
-    return "" if unicodedata.category(character) in ("Mn", "Me", "Cf") else character
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return ""  # drawn over its neighbour, in no cell of its own
+    wide = unicodedata.east_asian_width(character) in "WF"
+    return "?" if ascii_only or wide or not character.isprintable() else character
 
 
 def cut(text: str, width: int, glyphs: Glyphs) -> str:
