@@ -3,8 +3,8 @@
     python tests/bench/compare_with_xprof.py [--sizes 50MB 250MB] [--repeat 3] [--readme]
 
 Installs xprof from PyPI in an environment of its own, makes the profiles with the demo script, runs both in turn as
-fresh processes without caches, and prints ratios of wall time, CPU time and peak memory. XProf takes a minute and 10 GB for
-250 MB: run it on an otherwise idle machine. `--readme` writes the table into the README.
+fresh processes without caches, and prints ratios of wall time, CPU time and peak memory. XProf takes a minute and 10 GB
+for 250 MB: run it on an otherwise idle machine. `--readme` writes the table into the README.
 """
 
 from __future__ import annotations

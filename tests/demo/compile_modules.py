@@ -101,7 +101,7 @@ def clean(proto):
     for frame in index.stack_frames:
         if frame.parent_frame_id not in kept:
             frame.parent_frame_id = 0
-    for number, name in enumerate(index.file_names):
+    for number in range(len(index.file_names)):
         if number + 1 not in ours:
             index.file_names[number] = b"launch.py"
     for computation in proto.hlo_module.computations:

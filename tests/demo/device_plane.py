@@ -129,7 +129,9 @@ def _op_stats(module: Module, op: Op) -> dict[str, StatValue]:
         stats["source"] = stack[-1]
         stats["source_stack"] = "\n".join(stack)
     stats["raw_bytes_accessed"] = op.traffic.total
-    stats["shape_with_layout"] = module.text(instruction).split(" = ", 1)[1].split(f" {instruction.opcode.decode()}(")[0]
+    stats["shape_with_layout"] = (
+        module.text(instruction).split(" = ", 1)[1].split(f" {instruction.opcode.decode()}(")[0]
+    )
     if instruction.metadata.op_name:
         stats["tf_op"] = instruction.metadata.op_name.decode() + ":"
     name = module.deduplicated_names.get(instruction.id)
@@ -168,9 +170,7 @@ def _ops(plane: PlaneWriter, timeline: Timeline, core: int, ids: list[list[int]]
     offset_id, duration_id = plane.stat_id("device_offset_ps"), plane.stat_id("device_duration_ps")
     meeting_id = plane.stat_id("all_reduce_unique_id")
     rows = [np.array(table, np.uint64)[plan.event_ops] for table, plan in zip(ids, timeline.programs, strict=True)]
-    meets = [
-        np.array([plan.ops[op].category == "all-reduce" for op in plan.event_ops]) for plan in timeline.programs
-    ]
+    meets = [np.array([plan.ops[op].category == "all-reduce" for op in plan.event_ops]) for plan in timeline.programs]
     launches = _launches(timeline)
     chunks: list[bytes] = []
     for first in range(0, len(launches), LAUNCHES_A_BLOCK):
@@ -207,7 +207,9 @@ def _async_ops(plane: PlaneWriter, timeline: Timeline, core: int, ids: list[dict
         begins = _event_begins(timeline, launch, core)
         ends = begins[dones] + runs.duration[dones, launch.run, core]
         order = np.argsort(begins[starts], kind="stable")
-        done_names = np.array([plane.stat_id(plan.ops[plan.event_ops[done]].instruction.name.decode()) for done in dones])
+        done_names = np.array(
+            [plane.stat_id(plan.ops[plan.event_ops[done]].instruction.name.decode()) for done in dones]
+        )
         flows = flow + 4 * np.arange(len(starts))
         flow += 4 * len(starts)
         values = (done_names, np.ones(len(starts)), flows, 2 * (flows // 4 % 8))

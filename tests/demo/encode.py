@@ -55,9 +55,8 @@ class _Rows:
         groups = values[:, None] >> shifts
         used = groups > 0
         used[:, 0] = True
-        more = np.zeros_like(used)
-        more[:, :-1] = used[:, 1:]
-        cells = (groups & np.uint64(127)).astype(np.uint8) | (more.astype(np.uint8) << 7)
+        cells = (groups & np.uint64(127)).astype(np.uint8)
+        cells[:, :-1][used[:, 1:]] |= np.uint8(128)
         self._push(cells, used if present is None else used & present[:, None])
 
     def append(self, other: _Rows) -> None:

@@ -49,9 +49,7 @@ def shape_text(shape: hlo_pb2.ShapeProto) -> str:
     name = ELEMENT_TYPES.get(shape.element_type, ("token", 0))[0]
     order = ",".join(map(str, shape.layout.minor_to_major))
     tiles = "".join(f"({','.join(map(str, tile.dimensions))})" for tile in shape.layout.tiles)
-    extra = (f"T{tiles}" if tiles else "") + (
-        f"S({shape.layout.memory_space})" if shape.layout.memory_space else ""
-    )
+    extra = (f"T{tiles}" if tiles else "") + (f"S({shape.layout.memory_space})" if shape.layout.memory_space else "")
     layout = f"{{{order}{':' + extra if extra else ''}}}" if order or extra else ""
     return f"{name}[{','.join(map(str, shape.dimensions))}]{layout}"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tests.demo.device_plane import CONSUMER_TYPE, link_id
+from tests.demo.noise import Noise
 from tests.demo.planes import PlaneWriter, Ref, StatValue, Uint
 from tests.demo.schedule import V5E
 from tests.demo.timeline import MS, US, Launch, Step, Timeline
@@ -50,7 +49,7 @@ class HostPlane:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.rng = np.random.default_rng([timeline.spec.seed, timeline.host, 1])
+        self.noise = Noise(timeline.spec.seed, timeline.host, 1)
         self.plane = PlaneWriter("/host:CPU", 701)
         cores = range(timeline.spec.cores)
         self.python = self._line("python", 4211)
@@ -116,15 +115,15 @@ class HostPlane:
     def _input_pipeline(self, index: int, step: Step) -> None:
         """A batch is read and made ahead of the step that takes it; the slow step waits for one file read."""
         plane = self.plane
-        read = int(self.rng.normal(46, 5) * MS)
-        mapped = int(self.rng.normal(21, 2) * MS)
+        read = int(self.noise.normal(46, 5) * MS)
+        mapped = int(self.noise.normal(21, 2) * MS)
         if index == self.timeline.spec.slow_step:
             end = step.input_end - 140 * US
             begin = step.input_begin - 6 * MS
             plane.event(self.reader, READER, begin - 1 * MS, end)
             plane.event(self.reader, FILE_READ, begin, end - mapped)
         else:
-            begin = step.input_begin - read - mapped - int(self.rng.normal(30, 4) * MS)
+            begin = step.input_begin - read - mapped - int(self.noise.normal(30, 4) * MS)
             end = begin + read + mapped
             plane.event(self.reader, READER, begin, end)
             plane.event(self.reader, FILE_READ, begin + 200 * US, begin + read)

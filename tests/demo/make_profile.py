@@ -29,6 +29,7 @@ from tpuprof.parsers.proto.xplane_pb2 import XSpace
 DEMO_PATH = Path(__file__).parents[2] / "tui" / "demo" / "demo.xplane.pb.gz"
 WARNING = b"times are simulated: composed from compiler output, not measured"
 PROBE_STEPS = 20
+STEP_MS = 247
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -47,11 +48,16 @@ def sized(spec: DemoSpec, plans: tuple[Template, ...]) -> DemoSpec:
     """The same profile with as many steps as its size asks for."""
     if spec.size_bytes is None:
         return spec
-    few, more = (
-        sum(map(len, chunks(replace(spec, steps=steps, size_bytes=None), plans))) for steps in (1, 1 + PROBE_STEPS)
-    )
-    steps = 1 + round((spec.size_bytes - few) * PROBE_STEPS / (more - few))
-    return replace(spec, steps=max(1, steps), size_bytes=None)
+    steps = _steps_of(spec, plans)
+    # Later events take more bytes for their times, so the middle of the profile tells what a step takes.
+    middle = replace(spec, begin_ms=spec.begin_ms + steps * STEP_MS // 2)
+    return replace(spec, steps=_steps_of(middle, plans), size_bytes=None)
+
+
+def _steps_of(spec: DemoSpec, plans: tuple[Template, ...]) -> int:
+    """Steps that fill `size_bytes`, by what a few more of them add."""
+    few, more = (sum(map(len, chunks(replace(spec, steps=steps), plans))) for steps in (1, 1 + PROBE_STEPS))
+    return max(1, 1 + round(((spec.size_bytes or 0) - few) * PROBE_STEPS / (more - few)))
 
 
 def compose(spec: DemoSpec = DemoSpec(), host: int = 0) -> XSpace:  # noqa: B008 - frozen
@@ -103,9 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--size", type=parse_size, default=None)
     given = parser.parse_args(arguments)
-    spec = DemoSpec(
-        steps=given.steps, cores=given.cores, seed=given.seed, size_bytes=given.size, hosts=given.hosts
-    )
+    spec = DemoSpec(steps=given.steps, cores=given.cores, seed=given.seed, size_bytes=given.size, hosts=given.hosts)
     for path in write_profile(given.out, spec):
         print(f"{path}: {path.stat().st_size:,} bytes")
 

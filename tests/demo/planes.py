@@ -92,7 +92,9 @@ class PlaneWriter:
         self._objects.append(line)
         return line
 
-    def event(self, line: XLine, name: str, begin_ps: int, end_ps: int, stats: dict[str, StatValue] | None = None) -> None:
+    def event(
+        self, line: XLine, name: str, begin_ps: int, end_ps: int, stats: dict[str, StatValue] | None = None
+    ) -> None:
         """Adds an event; times are picoseconds of the profile's clock."""
         event = line.events.add(
             metadata_id=self.event_id(name),
@@ -114,7 +116,14 @@ class PlaneWriter:
             line.events.sort(key=lambda event: (event.offset_ps, -event.duration_ps))
         objects = [encode.field(3, line.SerializeToString(deterministic=True)) for line in self._objects]
         head = self.head.SerializeToString(deterministic=True)
-        tail = self.tail.SerializeToString(deterministic=True)
-        body = [head, *self._lines, *objects, tail]
+        stats = [encode.field(6, stat.SerializeToString(deterministic=True)) for stat in self.tail.stats]
+        body = [head, *self._lines, *objects, *self._entries(), *stats]
         yield encode.varint(1 << 3 | 2) + encode.varint(sum(map(len, body)))
         yield from body
+
+    def _entries(self) -> Iterable[bytes]:
+        """Both metadata maps, by id: libraries differ in the order that they give maps."""
+        for number, table in ((4, self.tail.event_metadata), (5, self.tail.stat_metadata)):
+            for key in sorted(table):
+                value = table[key].SerializeToString(deterministic=True)
+                yield encode.field(number, b"\x08" + encode.varint(key) + encode.field(2, value))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tests.demo import hlo_cost
 from tests.demo.hlo_cost import Instruction
 from tests.demo.hlo_module import Module, elements, leaves, shape_bytes
+from tests.demo.noise import Noise
 
 Times = npt.NDArray[np.int64]
 Kind = Literal["run", "sync", "start", "done", "enter", "leave"]
@@ -235,9 +236,7 @@ class Runs:
     skew: Times
 
 
-def simulate(
-    plan: Template, core_speed: npt.NDArray[np.float64], skew: Times, rng: np.random.Generator
-) -> Runs:
+def simulate(plan: Template, core_speed: npt.NDArray[np.float64], skew: Times, noise: Noise) -> Runs:
     """Plays a module on several cores.
 
     Args:
@@ -251,7 +250,7 @@ def simulate(
     now = skew + LAUNCH_PS
     ready = np.zeros_like(start)
     engines = {"copy": now.copy(), "link": now.copy()}
-    mood = rng.normal(1.0, 0.003, (runs, 1))
+    mood = noise.normals(1.0, 0.003, (runs, 1))
     for action in plan.actions:
         op = plan.ops[action.op]
         here = action.event
@@ -266,7 +265,7 @@ def simulate(
             engine = "link" if op.category.startswith(("collective", "custom")) else "copy"
             ready[here] = np.maximum(engines[engine], now) + op.transfer_ps
             engines[engine] = ready[here]
-        length = _length(op, (runs, cores), core_speed, mood, rng)
+        length = _length(op, (runs, cores), core_speed, mood, noise)
         if action.kind == "sync":
             length = _meet(now, op, cores) - now + round(op.transfer_ps * 1.02)
         elif action.kind == "done":
@@ -281,16 +280,16 @@ def _length(
     shape: tuple[int, int],
     speed: npt.NDArray[np.float64],
     mood: npt.NDArray[np.float64],
-    rng: np.random.Generator,
+    noise: Noise,
 ) -> Times:
     if op.duration_ps < STEADY_PS:
         return np.full(shape, max(op.duration_ps, op.floor_ps), np.int64)
-    noise = rng.normal(1.0, 0.002, shape)
-    return np.maximum(op.duration_ps * noise * mood * speed, op.floor_ps).astype(np.int64)
+    length = op.duration_ps * noise.normals(1.0, 0.002, shape) * mood * speed
+    return np.maximum(length, op.floor_ps).astype(np.int64)
 
 
 def _meet(now: Times, op: Op, cores: int) -> Times:
-    """When the last core of each group arrives; groups repeat for every block of chips that the module was built for."""
+    """When the last core of each group arrives; groups repeat for every block of chips of the module."""
     size = sum(len(group) for group in op.groups)
     arrived = now.copy()
     for block in range(0, cores, size):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.demo.hlo_module import Module
+from tests.demo.noise import Noise
 from tests.demo.schedule import GAP_PS, QUANTUM_PS, Runs, Template, simulate, template
 
 MS = 1_000_000_000
@@ -26,6 +27,7 @@ class DemoSpec:
         cores: TensorCores of each host. hosts: host files.
         slow_step: step (counted from 0) that waits `stall_ms` for its input; None for none.
         eval_every: an evaluation step runs after so many training steps.
+        first_step: number of the first step. begin_ms: when it begins, counted from the start of the profile.
     """
 
     steps: int = 20
@@ -37,6 +39,7 @@ class DemoSpec:
     stall_ms: int = 180
     eval_every: int = 15
     first_step: int = 100
+    begin_ms: int = 350
     hostname: str = "demo-vm"
     profile_start_ns: int = 1_751_360_400_000_000_000
 
@@ -96,21 +99,21 @@ def programs() -> tuple[Template, ...]:
 
 def compose_timeline(spec: DemoSpec, plans: tuple[Template, ...], host: int = 0) -> Timeline:
     """Plays the training loop of one host."""
-    rng = np.random.default_rng([spec.seed, host])
+    noise = Noise(spec.seed, host)
     speed = np.array([CORE_SPEED[core % len(CORE_SPEED)] for core in range(spec.cores)])
     runs = tuple(
-        simulate(plan, speed, rng.integers(0, 360, (min(spec.steps, most), spec.cores)) * QUANTUM_PS, rng)
+        simulate(plan, speed, noise.integers(0, 360, (min(spec.steps, most), spec.cores)) * QUANTUM_PS, noise)
         for plan, most in zip(plans, DISTINCT_RUNS, strict=True)
     )
     steps: list[Step] = []
-    now = 350 * MS
+    now = spec.begin_ms * MS
     previous = tuple(now + 2 * MS - round(1.4 * MS) for _ in range(spec.cores))
     run_id = 4 + 3 * host
     for index in range(spec.steps):
-        step, run_id = _step(spec, index, now, previous, runs, run_id, rng)
+        step, run_id = _step(spec, index, now, previous, runs, run_id, noise)
         steps.append(step)
         previous = step.launches[-1].end
-        now = (step.evaluation[1] if step.evaluation else step.end) + int(rng.integers(80, 160)) * US
+        now = (step.evaluation[1] if step.evaluation else step.end) + noise.integer(80, 160) * US
     return Timeline(spec, host, plans, runs, tuple(steps), now + 60 * MS)
 
 
@@ -121,17 +124,17 @@ def _step(
     previous: tuple[int, ...],
     runs: tuple[Runs, ...],
     run_id: int,
-    rng: np.random.Generator,
+    noise: Noise,
 ) -> tuple[Step, int]:
-    wait = int(rng.normal(380, 40)) * US
+    wait = int(noise.normal(380, 40)) * US
     if index == spec.slow_step:
         wait += spec.stall_ms * MS
     input_begin = begin + 15 * US
     input_end = input_begin + wait
-    put_end = input_end + int(rng.normal(420, 25)) * US
-    dispatch_end = put_end + int(rng.normal(310, 20)) * US
+    put_end = input_end + int(noise.normal(420, 25)) * US
+    dispatch_end = put_end + int(noise.normal(310, 20)) * US
     train = _launch(0, index % runs[0].total.shape[0], run_id, dispatch_end - 40 * US, runs[0])
-    end = max(train.end) + int(rng.integers(50, 90)) * US
+    end = max(train.end) + noise.integer(50, 90) * US
     launches = [train]
     evaluation = None
     if (index + 1) % spec.eval_every == 0:

@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 from tests.support.golden import check_golden
 from tests.support.pages import device_less_overview, inference_overview, training_overview
 from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Share, Step, StepBreakdown
-from tpuprof.tui.draw.overview import Cursor, cells_of, class_bar, compose, overview, small_bar, top_ops_table
+from tpuprof.tui.draw.overview import (
+    Cursor,
+    cells_of,
+    class_bar,
+    compose,
+    overview,
+    shared_prefix,
+    small_bar,
+    top_ops_table,
+    verdict,
+)
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.draw.steps import AXIS, step_detail, step_graph, step_parts, visible_steps
+from tpuprof.tui.draw.steps import AXIS, columns_of, step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
@@ -55,7 +65,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     assert glyphs is not ASCII or text.isascii()
     assert all(character.isprintable() or character == "\n" for character in text)
     if drawn.first_op_line >= 0 and width >= 70:
-        assert page.top_ops[0].name[:3] in plain(drawn.lines[drawn.first_op_line])
+        assert page.top_ops[0].name[-6:] in plain(drawn.lines[drawn.first_op_line])
 
 
 @given(st.text(max_size=60))
@@ -114,26 +124,33 @@ def test_step_graph_columns_grow_with_the_steps(
     lines = step_graph(steps, width, height, glyphs, cursor)
     assert len(lines) == height + 1
     assert {line_width(line) for line in [*lines, step_detail(steps, cursor, width, glyphs)]} == {width}
-    first, shown = visible_steps(len(steps), width, cursor)
-    assert cursor is None or first <= cursor < first + shown
-    pitch = max(1, min(14, (width - AXIS) // shown))
+    columns = columns_of(steps, width, cursor)
+    assert cursor is None or columns.column_of(cursor) is not None
+    if cursor is None:  # no step is left out, and the slowest one is drawn
+        assert all(columns.column_of(at) is not None for at in range(len(steps)))
+        longest = max(step.duration_ps for step in steps)
+        assert longest in {steps[at].duration_ps for at in columns.shown}
+    pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
     rows = [plain(line)[AXIS:] for line in lines[:height]]
-    filled = [sum(row[at * pitch] != " " for row in rows) for at in range(shown)]
-    for a in range(shown):
-        for b in range(shown):
-            if steps[first + a].duration_ps <= steps[first + b].duration_ps and sum(spec[first + b][1:]) > 0:
-                assert filled[a] <= filled[b] or sum(spec[first + a][1:]) == 0
+    known = [at for at, step in enumerate(columns.shown) if sum(spec[step][1:]) > 0]
+    filled = {at: sum(row[at * pitch] != " " for row in rows) for at in known}
+    for a in known:
+        for b in known:
+            if steps[columns.shown[a]].duration_ps <= steps[columns.shown[b]].duration_ps:
+                assert filled[a] <= filled[b]
 
 
-@given(TIMES, TIMES, TIMES, TIMES)
+@given(TIMES, TIMES, TIMES, TIMES, TIMES, TIMES)
 def test_the_parts_of_a_step_are_what_its_breakdown_holds(
-    compute: float, infeed: float, idle: float, reduced: float
+    compute: float, infeed: float, outfeed: float, transfer: float, idle: float, reduced: float
 ) -> None:
-    parts = dict(step_parts(Step("0", 0, 0, 1, breakdown(compute, infeed, idle, reduced))))
-    assert parts.get("busy", 0.0) + parts.get("class.collective", 0.0) == pytest.approx(compute)
-    assert parts.get("class.host", 0.0) == infeed
-    assert parts.get("class.idle", 0.0) == idle
-    assert all(size > 0 for size in parts.values())
+    whole = StepBreakdown(compute, compute, infeed, outfeed, idle + transfer, transfer, reduced, 0.0, 0.0, 0.0, 0.0)
+    parts = step_parts(Step("0", 0, 0, 1, whole))
+    sizes = {part.word: part.size for part in parts}
+    assert sizes.get("busy", 0.0) + sizes.get("all-reduce", 0.0) == pytest.approx(compute)
+    assert (sizes.get("input", 0.0), sizes.get("output", 0.0)) == (infeed, outfeed)
+    assert sum(sizes.values()) == pytest.approx(compute + infeed + outfeed + idle + transfer, abs=1e-3)
+    assert all(part.size > 0 for part in parts)
 
 
 def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
@@ -160,3 +177,28 @@ def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
 def test_steady_steps_are_called_steady() -> None:
     steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
     assert "steady" in plain(step_detail(steps, None, 100, BLOCK))
+
+
+def test_what_all_names_begin_with_is_said_once() -> None:
+    names = ["jit(f)/jit(main)/a/add", "jit(f)/jit(main)/mul", "copy.1"]
+    assert shared_prefix(names) == "jit(f)/jit(main)/"
+    assert shared_prefix(["jit(f)/add", "copy.1"]) == ""
+    assert shared_prefix(["a/add", "b/add"]) == ""
+
+
+def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
+    page = training_overview()
+    long = dataclasses.replace(page.bottleneck, statement="word " * 60, next_steps=("First.", "Second.", "Third."))
+    text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK, 4)]
+    assert len(text) == 4
+    assert "First." in text[-1] and "+2 lines" in text[-1]
+    assert "lines)" in text[2]
+    assert len(verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK)) > 6
+
+
+def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
+    steps = [Step(str(n), n, 0, 400 if n == 150 else 100, None) for n in range(200)]
+    lines = [plain(line) for line in step_graph(steps, 80, 4, BLOCK)]
+    assert sum(character != " " for character in lines[0][AXIS:]) == 1
+    assert "max of 3" in lines[-1]
+    assert "150" in lines[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
 _RATE_UNITS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"))
 _SIZE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
@@ -19,20 +21,20 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:.0f}"
 
 
-def duration(ps: float | None, ascii_only: bool = False) -> str:
+def duration(ps: float | None, ascii_only: bool = False, digits: int = 3) -> str:
     """A duration in its natural unit: ``1.83 s``, ``183 ms``, ``4.12 µs``; ``0`` for none at all."""
-    if ps is None:
+    if ps is None or not math.isfinite(ps):
         return UNKNOWN
     if ps == 0:
         return "0"
     factor, unit = next((pair for pair in _TIME_UNITS if abs(ps) >= pair[0] * 0.9995), _TIME_UNITS[-1])
-    text = f"{significant(ps / factor)} {unit}"
+    text = f"{significant(ps / factor, digits)} {unit}"
     return text.replace("µ", "u") if ascii_only else text
 
 
 def percent(value: float | None, decimals: int = 1) -> str:
     """A percentage; what is not zero never reads as zero, what is not all never as all: ``<0.1%``, ``>99.9%``."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     smallest = 10.0**-decimals
     if 0 < value < smallest / 2:
@@ -57,7 +59,7 @@ def size(value: int) -> str:
 
 def flop_rate(gflops_per_second: float | None) -> str:
     """A rate in FLOP/s with its prefix, for a column that says so: ``57.1T``; ``-`` for an op that does none."""
-    if gflops_per_second is None:
+    if gflops_per_second is None or not math.isfinite(gflops_per_second) or gflops_per_second < 0:
         return UNKNOWN
     if gflops_per_second == 0:
         return "-"

@@ -17,12 +17,21 @@ def clean(text: str, ascii_only: bool = False) -> str:
 
 
 def _one_cell(character: str, ascii_only: bool) -> str:
-    if character.isascii():
+    """The character itself where every terminal draws it in one cell, left to right; else a question mark.
+
+    That is so up to the end of Cyrillic and Armenian (without marks that go over a neighbour) and for punctuation,
+    arrows, mathematical signs and block characters.
+    """
+    code = ord(character)
+    if code < 0x7F:
         return character
-    if unicodedata.category(character) in ("Mn", "Me"):
-        return ""  # drawn over its neighbour, in no cell of its own
-    wide = unicodedata.east_asian_width(character) in "WF"
-    return "?" if ascii_only or wide or not character.isprintable() else character
+    if ascii_only or not character.isprintable():
+        return "?"
+    if code < 0x590:
+        return "" if unicodedata.combining(character) or unicodedata.category(character) == "Me" else character
+    if 0x2010 <= code < 0x2600 and unicodedata.east_asian_width(character) not in "WF":
+        return character
+    return "?"
 
 
 def cut(text: str, width: int, glyphs: Glyphs) -> str:
@@ -71,7 +80,7 @@ def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line
 
 
 def rule(title: str, width: int, glyphs: Glyphs, right: str = "") -> Line:
-    """A section's heading: ``─ Steps ──────────── 20 steps ─``; what stands on the right is left out for want of room."""
+    """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
     head: list[Span] = [(glyphs.horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
     tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + glyphs.horizontal, "rule")] if right else []
     room = width - line_width(tuple(head + tail))

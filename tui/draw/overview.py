@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.pages.overview_page import OpClass, Overview, Share, StepTime, TopOp
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
-from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width, plain
 from tpuprof.tui.draw.steps import parts_legend, step_detail, step_graph
 
 WIDE = 110
@@ -101,7 +101,10 @@ def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
     deviation = f"{glyphs.sigma} {duration(time.standard_deviation_ps, ascii_only)}" if width >= 34 else ""
     rows = [
         [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
-        [(f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only)}", "strong"), (f"  n={time.count}", "dim")],
+        [
+            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
+            (f"  n={time.count}", "dim"),
+        ],
         [(f" {low} {glyphs.dash} {high}  ", "text"), (deviation, "dim")],
     ]
     return [fit(row, width, glyphs) for row in rows]
@@ -161,10 +164,25 @@ def verdict(page: Overview, width: int, glyphs: Glyphs, most: int | None = None)
     """What holds the program up, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
-    lines = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
-    for advice in page.bottleneck.next_steps:
-        lines += wrap(advice, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
-    return lines[:most]
+    words = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
+    advice: list[Line] = []
+    for sentence in page.bottleneck.next_steps:
+        advice += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
+    if most is None:
+        return words + advice
+    kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
+    return _shortened(words, kept, width, glyphs) + _shortened(advice, most - min(kept, len(words)), width, glyphs)
+
+
+def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """At most so many lines; where some are left out, the last one kept says so."""
+    if len(lines) <= most:
+        return lines
+    if most < 1:
+        return []
+    more = f" {glyphs.ellipsis} (+{len(lines) - most} lines)"
+    last = plain(lines[most - 1]).rstrip()
+    return [*lines[: most - 1], fit([(cut(last, width - len(more), glyphs), "text"), (more, "dim")], width, glyphs)]
 
 
 # --- device time by class ------------------------------------------------------------------------------------------
@@ -224,16 +242,30 @@ def top_ops_table(
     if not top_ops:
         return [fit([(" no ops", "dim")], width, glyphs)]
     wide = width >= WIDE
-    heading = f"{'self':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9} {'count':>7} {'FLOP/s':>6}"
+    heading = f"{'self %':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9} {'count':>7} {'FLOP/s':>6}"
     heading += f"  {'category':<20}" if wide else ""
     lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
     largest = max(op.self_time_percent for op in top_ops) or 1.0
+    prefix = shared_prefix([op.name for op in top_ops])
     for at, op in enumerate(top_ops[:most]):
-        lines.append(_op_row(op, largest, at == cursor, width, glyphs))
+        lines.append(_op_row(op, op.name.removeprefix(prefix), largest, at == cursor, width, glyphs))
     return lines
 
 
-def _op_row(op: TopOp, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
+def shared_prefix(names: Sequence[str]) -> str:
+    """What the framework names among these all begin with, whole parts only: ``jit(train_step)/``."""
+    parts = [name.split("/")[:-1] for name in names if "/" in name]
+    if len(parts) < 2:
+        return ""
+    shared = []
+    for column in zip(*parts, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared.append(column[0] + "/")
+    return "".join(shared)
+
+
+def _op_row(op: TopOp, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
     ascii_only, wide = glyphs.name == "ascii", width >= WIDE
     filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
     figures = f"{percent(op.self_time_percent):>6}" + (f" {percent(op.cumulative_percent):>7}" if wide else "")
@@ -243,7 +275,7 @@ def _op_row(op: TopOp, largest: float, selected: bool, width: int, glyphs: Glyph
         category = clean(op.hlo_category or "unknown", ascii_only)
         figures += f"{cut_middle(category, 20, glyphs):<20}  "
     room = max(1, width - 11 - len(figures))
-    name = cut_middle(clean(op.name, ascii_only), room, glyphs)
+    name = cut_middle(clean(name, ascii_only), room, glyphs)
     return fit(
         [
             (glyphs.mark if selected else " ", "mark"),
@@ -329,7 +361,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     lines: list[Line] = headline(page, width, glyphs)
     if tall:
         lines.append(fit([], width, glyphs))
-    lines += verdict(page, width, glyphs, None if tall else 3)
+    lines += verdict(page, width, glyphs, None if tall else 4)
     lines.append(_device_rule(page, width, glyphs))
     lines += class_bar(page, width, glyphs)
     first_step = -1
@@ -343,10 +375,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     if page.top_ops:
         room = len(page.top_ops) if height is None else max(4, height - len(lines) - 2)
         shown = min(len(page.top_ops), room)
-        title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
-        if shown < len(page.top_ops):
-            title = f"top {shown} of {len(page.top_ops)}; {title}"
-        lines.append(rule("Top ops by self time", width, glyphs, title))
+        lines.append(rule("Top ops", width, glyphs, _ops_title(page, shown, width, glyphs)))
         first_op = len(lines) + 1
         lines += top_ops_table(page.top_ops, width, glyphs, cursor.op, shown)
     remarks = notes(page, width, glyphs)
@@ -354,6 +383,16 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
         lines.append(rule("Notes, and what this profile cannot tell", width, glyphs))
         lines += remarks
     return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, first_op)
+
+
+def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
+    """How many ops there are and are shown, and what their names begin with."""
+    title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
+    if shown < len(page.top_ops):
+        title = f"{shown} of the top {len(page.top_ops)}; {title}"
+    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.name == "ascii")
+    with_prefix = f"names in {prefix}; {title}"
+    return with_prefix if prefix and len(with_prefix) + 16 < width else title
 
 
 def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:

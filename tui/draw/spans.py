@@ -1,7 +1,7 @@
 """The common currency of every drawing: lines of spans, each a text and the key of its style.
 
-A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The screen
-turns style keys into colours (`tui.theme`), the text report drops them.
+A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The
+screen turns style keys into colours (`tui.theme`), the text report drops them.
 """
 
 from __future__ import annotations

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tpuprof.parsers.pages.overview_page import Step
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-
-Part = tuple[StyleKey, float]
-"""A part of a step: its style and its picoseconds."""
 
 SLOW = 1.15
 """A step is called slow from this multiple of the median on."""
@@ -25,124 +23,169 @@ AXIS = 9
 WIDEST = 14
 """Cells of the widest column, gap included."""
 
-PART_WORD: dict[StyleKey, str] = {
+_LETTER: dict[StyleKey, str] = {"busy": "B", "class.collective": "N", "class.host": "H", "class.idle": "."}
+_LEGEND: dict[StyleKey, str] = {
     "busy": "busy",
     "class.collective": "all-reduce",
-    "class.host": "input",
+    "class.host": "host",
     "class.idle": "idle",
 }
-_PART_LETTER: dict[StyleKey, str] = {"busy": "B", "class.collective": "N", "class.host": "H", "class.idle": "."}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a step: its style, what it is called, its picoseconds."""
+
+    key: StyleKey
+    word: str
+    size: float
 
 
 def step_parts(step: Step) -> list[Part]:
-    """A step's time by part, from the bottom of its column up; what the profile does not break down is busy."""
+    """A step's time by part, from the bottom of its column up; what the profile does not break down is busy.
+
+    Host transfers are part of a breakdown's idle time, so they are taken out of it here.
+    """
     parts = step.breakdown
     if parts is None:
-        return [("busy", float(step.duration_ps))]
+        return [Part("busy", "busy", float(step.duration_ps))]
     reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
-    found: list[Part] = [
-        ("busy", parts.compute_ps - reduced),
-        ("class.collective", reduced),
-        ("class.host", parts.infeed_ps + parts.outfeed_ps + parts.host_transfer_ps),
-        ("class.idle", parts.idle_ps),
+    found = [
+        Part("busy", "busy", parts.compute_ps - reduced),
+        Part("class.collective", "all-reduce", reduced),
+        Part("class.host", "input", parts.infeed_ps),
+        Part("class.host", "output", parts.outfeed_ps),
+        Part("class.host", "host transfer", parts.host_transfer_ps),
+        Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
     ]
-    return [part for part in found if part[1] > 0]
+    return [part for part in found if part.size > 0]
 
 
 def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, float]:
-    """The part that fills most of the stretch from `low` to `high`, and how much of it is filled at all (0-1)."""
-    best: Part = ("busy", 0.0)
-    at, filled = 0.0, 0.0
-    for key, size in parts:
-        inside = max(0.0, min(at + size, high) - max(at, low))
-        filled += inside
-        if inside > best[1]:
-            best = (key, inside)
-        at += size
-    return best[0], filled / (high - low) if high > low else 0.0
+    """The style that fills most of the stretch from `low` to `high`, and how much of it is filled at all (0-1)."""
+    inside: dict[StyleKey, float] = {"busy": 0.0}
+    at = 0.0
+    for part in parts:
+        inside[part.key] = inside.get(part.key, 0.0) + max(0.0, min(at + part.size, high) - max(at, low))
+        at += part.size
+    filled = sum(inside.values())
+    return max(inside, key=lambda key: inside[key]), filled / (high - low) if high > low else 0.0
 
 
 def _column(step: Step, tallest: float, height: int, width: int, glyphs: Glyphs) -> list[Span]:
     """The cells of one step's column, from the top down."""
     parts = step_parts(step)
-    whole = sum(size for _, size in parts)
-    scaled: list[Part] = [(key, size * step.duration_ps / whole) for key, size in parts] if whole else []
+    whole = sum(part.size for part in parts)
+    scaled = [replace(part, size=part.size * step.duration_ps / whole) for part in parts] if whole else []
     cells: list[Span] = []
     for row in range(height, 0, -1):
         key, filled = _cell(scaled, tallest * (row - 1) / height, tallest * row / height)
         if glyphs.letters:
             drawn = filled >= 0.5 or (row == 1 and filled > 0)
-            cells.append(((_PART_LETTER[key] if drawn else " ") * width, key))
+            cells.append(((_LETTER[key] if drawn else " ") * width, key))
         else:
             eighths = max(1, round(filled * 8)) if filled > 0 else 0
             cells.append((glyphs.column[eighths] * width, key))
     return cells
 
 
-def visible_steps(count: int, width: int, cursor: int | None) -> tuple[int, int]:
-    """First step and number of steps that fit, one column each, with the cursor among them."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which steps the columns of a graph stand for.
+
+    Attributes:
+        shown: index of the step that each column shows.
+        group: steps to a column; above 1 each column shows the longest of its group.
+        first: index of the first step that the graph covers.
+    """
+
+    shown: tuple[int, ...]
+    group: int
+    first: int
+
+    def column_of(self, step: int) -> int | None:
+        """The column that covers a step, None for a step outside the graph."""
+        at = (step - self.first) // self.group
+        return at if 0 <= at < len(self.shown) else None
+
+
+def columns_of(steps: Sequence[Step], width: int, cursor: int | None) -> Columns:
+    """One column a step where they fit; else those around the cursor, or without one the longest of each group."""
     room = max(1, width - AXIS)
+    count = len(steps)
     if count <= room:
-        return 0, count
-    first = 0 if cursor is None else min(max(0, cursor - room // 2), count - room)
-    return first, room
+        return Columns(tuple(range(count)), 1, 0)
+    if cursor is not None:
+        first = min(max(0, cursor - room // 2), count - room)
+        return Columns(tuple(range(first, first + room)), 1, first)
+    group = -(-count // room)
+    starts = range(0, count, group)
+    longest = tuple(max(range(a, min(a + group, count)), key=lambda at: steps[at].duration_ps) for a in starts)
+    return Columns(longest, group, 0)
 
 
 def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
     """The graph over `height` rows and a row of step names below.
 
-    The axis starts at 0, so that the height of a column is the step's time. Where there are more steps than columns the
-    graph shows those around the cursor and says which.
+    The axis starts at 0, so that the height of a column is the step's time.
     """
     if not steps:
         return [fit([(" no steps in this profile", "dim")], width, glyphs)]
-    first, shown = visible_steps(len(steps), width, cursor)
-    chosen = steps[first : first + shown]
+    columns = columns_of(steps, width, cursor)
+    chosen = [steps[at] for at in columns.shown]
     pitch = max(1, min(WIDEST, (width - AXIS) // len(chosen)))
     bar = pitch if pitch < 3 else pitch - 1
     tallest = float(max(step.duration_ps for step in chosen))
-    columns = [_column(step, tallest, height, bar, glyphs) for step in chosen]
+    drawn = [_column(step, tallest, height, bar, glyphs) for step in chosen]
     lines = []
     for row in range(height):
         label = duration(tallest, glyphs.name == "ascii") if row == 0 else ("0" if row == height - 1 else "")
         line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
-        for column in columns:
+        for column in drawn:
             line += [column[row], (" " * (pitch - bar), "text")]
         lines.append(fit(line, width, glyphs))
-    lines.append(_names(steps, (first, shown), pitch, width, glyphs, cursor))
+    lines.append(_names(steps, columns, pitch, width, glyphs, cursor))
     return lines
 
 
-def _names(
-    steps: Sequence[Step], window: tuple[int, int], pitch: int, width: int, glyphs: Glyphs, cursor: int | None
-) -> Line:
+def _names(steps: Sequence[Step], columns: Columns, pitch: int, width: int, glyphs: Glyphs, cursor: int | None) -> Line:
     """Names below the columns: the cursor's, those of the slowest, the first and the last, as far as they fit."""
-    first, shown = window
     room = width - AXIS
     cells = [" "] * room
     keys: list[StyleKey] = ["dim"] * room
-    for at, key in _wanted_names(steps, first, first + shown, cursor):
+    for at, key in _wanted_names(steps, columns, cursor):
+        column = columns.column_of(at)
+        assert column is not None
         sign = "" if key == "dim" else glyphs.up
         text = sign + clean(steps[at].name, glyphs.name == "ascii")
-        begin = max(0, min((at - first) * pitch, room - len(text)))
+        begin = max(0, min(column * pitch, room - len(text)))
         around = cells[max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):
             cells[begin : begin + len(text)] = text
             keys[begin : begin + len(text)] = [key] * len(text)
-    spans: list[Span] = [(f"{'step':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
-    if shown < len(steps):
-        spans = [(f"{first}{glyphs.dash}{first + shown - 1}"[:AXIS].ljust(AXIS), "warn")]
-    return fit([*spans, *zip(cells, keys, strict=True)], width, glyphs)
+    return fit([*_names_label(steps, columns, glyphs), *zip(cells, keys, strict=True)], width, glyphs)
 
 
-def _wanted_names(steps: Sequence[Step], first: int, last: int, cursor: int | None) -> list[tuple[int, StyleKey]]:
+def _names_label(steps: Sequence[Step], columns: Columns, glyphs: Glyphs) -> list[Span]:
+    """What the names are, or which part of the steps the graph shows."""
+    if columns.group > 1:
+        return [(f"max of {columns.group}"[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
+    if len(columns.shown) < len(steps):
+        part = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
+        return [(part[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
+    return [(f"{'step':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+
+
+def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
     """Steps to name, the most important first, and the style of their names."""
     middle = median(step.duration_ps for step in steps)
-    slow = [at for at in range(first, last) if steps[at].duration_ps >= SLOW * middle]
+    slow = [at for at in columns.shown if steps[at].duration_ps >= SLOW * middle]
     slow.sort(key=lambda at: -steps[at].duration_ps)
-    wanted: list[tuple[int, StyleKey]] = [(cursor, "cursor")] if cursor is not None and first <= cursor < last else []
+    wanted: list[tuple[int, StyleKey]] = []
+    if cursor is not None and columns.column_of(cursor) is not None:
+        wanted.append((cursor, "cursor"))
     wanted += [(at, "bad") for at in slow[:MARKED]]
-    return [*wanted, (first, "dim"), (last - 1, "dim")]
+    return [*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")]
 
 
 def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: Glyphs) -> Line:
@@ -164,21 +207,22 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
         (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
         (f", {ratio} median", "bad" if times >= SLOW else "dim"),
     ]
-    for key, size in _by_excess(steps, at) if step.breakdown is not None else ():
-        spans += [("  ", "text"), (PART_WORD[key], key), (f" {duration(size, ascii_only)}", "text")]
+    for part in _by_excess(steps, at) if step.breakdown is not None else ():
+        spans += [("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text")]
     return fit(spans, width, glyphs)
 
 
 def _by_excess(steps: Sequence[Step], at: int) -> list[Part]:
     """The parts of a step, first what it has most above the median step."""
-    sizes = [dict(step_parts(step)) for step in steps]
-    usual = {key: median(part.get(key, 0.0) for part in sizes) for key in PART_WORD}
-    return sorted(sizes[at].items(), key=lambda part: usual[part[0]] - part[1])
+    sizes = [{part.word: part.size for part in step_parts(step)} for step in steps]
+    mine = step_parts(steps[at])
+    usual = {part.word: median(other.get(part.word, 0.0) for other in sizes) for part in mine}
+    return sorted(mine, key=lambda part: usual[part.word] - part.size)
 
 
 def parts_legend(glyphs: Glyphs) -> Line:
     """What the colours of the columns mean, from the bottom up."""
     spans: list[Span] = []
-    for key, letter in _PART_LETTER.items():
-        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {PART_WORD[key]}  ", "dim")]
+    for key, letter in _LETTER.items():
+        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {_LEGEND[key]}  ", "dim")]
     return tuple(spans)

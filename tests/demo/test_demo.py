@@ -1,0 +1,389 @@
+"""The demo profile is what it says: a compiler's ops within a device's peaks, simulated times, one slow step."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.demo import hlo_cost
+from tests.demo.device_plane import link_id
+from tests.demo.hlo_module import MODULES, Module
+from tests.demo.make_profile import DEMO_PATH, WARNING, chunks, compose, parse_size, sized, write_profile
+from tests.demo.schedule import V5E, Template
+from tests.demo.timeline import DemoSpec, compose_timeline, programs
+from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XEvent, XLine, XPlane, XSpace, XStat
+
+TENSOR_CORES = 4
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def demo() -> XSpace:
+    return XSpace.FromString(gzip.decompress(DEMO_PATH.read_bytes()))
+
+
+@pytest.fixture(scope="module")
+def plans() -> tuple[Template, ...]:
+    return programs()
+
+
+def plane_of(space: XSpace, name: str) -> XPlane:
+    (found,) = (plane for plane in space.planes if plane.name == name.encode())
+    return found
+
+
+def line_of(plane: XPlane, name: str) -> XLine:
+    (found,) = (line for line in plane.lines if line.name == name.encode())
+    return found
+
+
+def cores(space: XSpace) -> list[XPlane]:
+    return [plane for plane in space.planes if plane.name.startswith(b"/device:TPU:")]
+
+
+def stats_of(plane: XPlane, stats: object) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for stat in stats:  # type: ignore[attr-defined]
+        assert isinstance(stat, XStat)
+        kind = stat.WhichOneof("value")
+        value = getattr(stat, kind) if kind else None
+        if kind == "ref_value":
+            value = plane.stat_metadata[stat.ref_value].name.decode()
+        out[plane.stat_metadata[stat.metadata_id].name.decode()] = value
+    return out
+
+
+def names(plane: XPlane, line: XLine) -> list[str]:
+    return [plane.event_metadata[event.metadata_id].name.decode() for event in line.events]
+
+
+def spans(line: XLine) -> list[tuple[int, int]]:
+    start = line.timestamp_ns * 1000
+    return [(start + e.offset_ps, start + e.offset_ps + e.duration_ps) for e in line.events]
+
+
+# ---- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_the_committed_demo_is_small_enough_to_ship() -> None:
+    assert DEMO_PATH.stat().st_size <= MEGABYTE
+
+
+def test_the_committed_demo_is_what_the_script_makes(tmp_path: Path) -> None:
+    # Compressed bytes depend on the zlib at hand; what is inside does not.
+    (made,) = write_profile(tmp_path / "demo.xplane.pb")
+    assert made.read_bytes() == gzip.decompress(DEMO_PATH.read_bytes())
+
+
+def test_two_runs_make_the_same_compressed_bytes_without_a_time_in_them(tmp_path: Path) -> None:
+    spec = DemoSpec(steps=2)
+    first, second = (write_profile(tmp_path / f"{name}.pb.gz", spec)[0].read_bytes() for name in "ab")
+    assert first == second
+    assert first[4:8] == bytes(4)
+
+
+def test_another_seed_makes_another_profile() -> None:
+    assert compose(DemoSpec(steps=1)) != compose(DemoSpec(steps=1, seed=1))
+
+
+def test_the_profile_says_that_its_times_are_simulated(demo: XSpace) -> None:
+    assert list(demo.warnings) == [WARNING]
+    assert list(demo.hostnames) == [b"demo-vm"]
+    environment = plane_of(demo, "Task Environment")
+    stats = stats_of(environment, environment.stats)
+    assert stats["tpuprof_simulated"] == 1
+    start, stop = stats["profile_start_time"], stats["profile_stop_time"]
+    assert isinstance(start, int)
+    assert isinstance(stop, int)
+    assert 5e9 < stop - start < 7e9
+
+
+def test_no_path_of_the_machine_that_made_it_is_inside(demo: XSpace) -> None:
+    data = demo.SerializeToString()
+    for forbidden in (b"/work", b"/root", b"/home", b"/tmp", b"site-packages", b"libtpu"):
+        assert forbidden not in data
+
+
+def test_every_reference_resolves(demo: XSpace) -> None:
+    for plane in demo.planes:
+        stats = list(plane.stats) + [stat for entry in plane.event_metadata.values() for stat in entry.stats]
+        for line in plane.lines:
+            for event in line.events:
+                assert event.metadata_id in plane.event_metadata
+                stats.extend(event.stats)
+        for stat in stats:
+            assert stat.metadata_id in plane.stat_metadata
+            assert not stat.HasField("ref_value") or stat.ref_value in plane.stat_metadata
+        for entry in plane.event_metadata.values():
+            assert set(entry.child_id) <= set(plane.event_metadata)
+
+
+# ---- ops ----------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_four_cores_with_the_lines_of_a_real_profile(demo: XSpace) -> None:
+    assert [plane.name for plane in cores(demo)] == [f"/device:TPU:{n}".encode() for n in range(TENSOR_CORES)]
+    for plane in cores(demo):
+        assert {line.name for line in plane.lines} == {
+            b"Steps", b"XLA Modules", b"XLA Ops", b"Async XLA Ops", b"Overlay", b"XLA TraceMe",
+        }  # fmt: skip
+        stats = stats_of(plane, plane.stats)
+        assert stats["device_type_string"] == b"TPU v5 Lite"
+        assert stats["peak_teraflops_per_second"] == 197.0
+
+
+def test_most_op_time_comes_from_the_compilers_estimate(plans: tuple[Template, ...]) -> None:
+    timeline = compose_timeline(DemoSpec(), plans)
+    for plan, runs in zip(timeline.programs, timeline.runs, strict=True):
+        estimated = total = 0
+        for event, number in enumerate(plan.event_ops):
+            op = plan.ops[number]
+            if op.category != "while":
+                total += int(runs.duration[event].sum())
+                estimated += int(runs.duration[event].sum()) if op.is_estimate else 0
+        share = estimated / total
+        print(f"{plan.module.name}: {100 * share:.1f} % of op time is the compiler's estimate")
+        assert 0.55 <= share <= 0.95
+
+
+@pytest.mark.parametrize("name", ["jit_train_step", "jit_eval_step"])
+def test_flops_agree_with_the_compilers_cost_analysis(name: str) -> None:
+    module = Module(name)
+    # Its figure counts a loop's body once, and so does `flops` of a `while`.
+    total = sum(hlo_cost.flops(module, instruction) for instruction in module.entry.instructions)
+    assert total == pytest.approx(module.facts["flops"], rel=0.02)
+
+
+def test_flops_of_a_step_agree_with_the_models_size(demo: XSpace) -> None:
+    parameters = 3 * (4 + 2 * 4) * 4096**2
+    tokens = 16 * 1024
+    logits = 6 * tokens * 4096 * 32768
+    attention = 3 * 3 * 4 * 16 * 1024**2 * 4096
+    expected = (6 * tokens * parameters + logits + attention) / TENSOR_CORES
+    plane = cores(demo)[0]
+    (step, *_) = spans(line_of(plane, "Steps"))
+    total = 0
+    for event in line_of(plane, "XLA Ops").events:
+        if step[0] <= event.offset_ps < step[1]:
+            stats = stats_of(plane, plane.event_metadata[event.metadata_id].stats)
+            assert isinstance(stats["flops"], int)
+            total += stats["flops"]
+    assert total == pytest.approx(expected, rel=0.02)
+
+
+def test_no_op_is_faster_than_the_device(demo: XSpace) -> None:
+    for plane in cores(demo):
+        work: dict[int, tuple[int, int]] = {}
+        for key, entry in plane.event_metadata.items():
+            stats = stats_of(plane, entry.stats)
+            breakdown = stats.get("memory_access_breakdown", b"")
+            assert isinstance(breakdown, bytes)
+            accesses = MemoryAccessBreakdown.FromString(breakdown).memory_accessed
+            flops = stats.get("flops", 0)
+            assert isinstance(flops, int)
+            work[key] = flops, sum(access.bytes_accessed for access in accesses if access.memory_space == 1)
+        for event in line_of(plane, "XLA Ops").events:
+            flops, size = work[event.metadata_id]
+            seconds = event.duration_ps / 1e12
+            assert flops <= V5E.flops * seconds
+            assert size <= V5E.hbm_bytes * seconds
+
+
+def test_ops_nest(demo: XSpace) -> None:
+    for plane in cores(demo):
+        modules = spans(line_of(plane, "XLA Modules"))
+        line = line_of(plane, "XLA Ops")
+        stack: list[tuple[int, int]] = []
+        depth = position = 0
+        previous = 0
+        for begin, end in spans(line):
+            assert begin >= previous
+            previous = begin
+            while stack and stack[-1][1] <= begin:
+                stack.pop()
+            if stack:
+                assert end <= stack[-1][1]
+            else:
+                while modules[position][1] <= begin:
+                    position += 1
+                assert modules[position][0] <= begin
+                assert end <= modules[position][1]
+            stack.append((begin, end))
+            depth = max(depth, len(stack))
+        assert depth == 2
+
+
+def test_ops_carry_what_real_ones_carry(demo: XSpace) -> None:
+    plane = cores(demo)[0]
+    line = line_of(plane, "XLA Ops")
+    used = {event.metadata_id for event in line.events}
+    expected = {
+        "hlo_category", "program_id", "symbol_id", "flops", "model_flops", "bytes_accessed", "memory_access_breakdown",
+        "raw_bytes_accessed", "shape_with_layout",
+    }  # fmt: skip
+    categories: set[object] = set()
+    for key in used:
+        entry = plane.event_metadata[key]
+        stats = stats_of(plane, entry.stats)
+        assert expected <= stats.keys()
+        assert entry.name.startswith(b"%" + entry.display_name + b" = ")
+        categories.add(stats["hlo_category"])
+    assert {b"convolution fusion", b"loop fusion", b"while", b"all-reduce", b"all-gather", b"copy-done"} <= categories
+    sources = {stats_of(plane, plane.event_metadata[key].stats).get("source") for key in used}
+    assert {str(source, "ascii").split(":")[0] for source in sources if isinstance(source, bytes)} == {
+        "model.py",
+        "train.py",
+    }
+    first = stats_of(plane, line.events[0].stats)
+    assert first == {"device_offset_ps": line.events[0].offset_ps, "device_duration_ps": line.events[0].duration_ps}
+
+
+def test_asynchronous_ops_span_from_start_to_done(demo: XSpace) -> None:
+    plane = cores(demo)[0]
+    ends = {end for _, end in spans(line_of(plane, "XLA Ops"))}
+    begins = {begin for begin, _ in spans(line_of(plane, "XLA Ops"))}
+    line = line_of(plane, "Async XLA Ops")
+    assert len(line.events) > 4000
+    flows = set()
+    for event, (begin, end) in zip(line.events, spans(line), strict=True):
+        assert begin in begins
+        assert end in ends
+        stats = stats_of(plane, event.stats)
+        assert stats["_a"] == 1
+        flows.add(stats["flow"])
+    assert len(flows) == len(line.events)
+    assert all(not line_of(other, "Async XLA Ops").events for other in cores(demo)[1:])
+
+
+def test_one_core_is_slow_and_the_others_wait_for_it(demo: XSpace) -> None:
+    waits = []
+    for plane in cores(demo):
+        own = 0
+        for event in line_of(plane, "XLA Ops").events:
+            stats = stats_of(plane, plane.event_metadata[event.metadata_id].stats)
+            own += event.duration_ps if stats["hlo_category"] == b"all-reduce" else 0
+        waits.append(own)
+    assert int(np.argmin(waits)) == 2
+
+
+# ---- steps and links ------------------------------------------------------------------------------------------------
+
+
+def test_twenty_steps_and_exactly_one_slow_one(demo: XSpace) -> None:
+    for plane in cores(demo):
+        line = line_of(plane, "Steps")
+        assert names(plane, line) == [str(number) for number in range(100, 120)]
+        lengths = np.array([end - begin for begin, end in spans(line)]) / 1e9
+        slow = np.flatnonzero(lengths > 1.2 * np.median(lengths))
+        assert slow.tolist() == [13]
+        assert lengths[13] - np.median(lengths) == pytest.approx(180, abs=3)
+        assert 100 <= np.median(lengths) <= 300
+
+
+def test_the_slow_step_waits_for_a_file_read(demo: XSpace) -> None:
+    plane = plane_of(demo, "/host:CPU")
+    begin, end = spans(line_of(cores(demo)[0], "Steps"))[13]
+    reads = [
+        (name, stop - start)
+        for line in plane.lines
+        for name, (start, stop) in zip(names(plane, line), spans(line), strict=True)
+        if name.endswith("::TFRecord") and start < end and stop > begin
+    ]
+    assert max(length for _, length in reads) > 150e9
+    ops = [span for span in spans(line_of(cores(demo)[0], "XLA Ops")) if begin <= span[0] < end]
+    assert ops[0][0] - begin > 175e9
+
+
+def host_events(demo: XSpace, name: str) -> Iterator[tuple[XLine, XEvent, dict[str, object]]]:
+    plane = plane_of(demo, "/host:CPU")
+    for line in plane.lines:
+        for event in line.events:
+            if plane.event_metadata[event.metadata_id].name == name.encode():
+                yield line, event, stats_of(plane, event.stats)
+
+
+def test_every_module_run_is_linked_to_the_step_that_launched_it(demo: XSpace) -> None:
+    trains = [stats for _, _, stats in host_events(demo, "train")]
+    assert [stats["step_num"] for stats in trains] == list(range(100, 120))
+    assert all(stats["_r"] == 1 for stats in trains)
+    producers = {stats["_p"]: stats for _, _, stats in host_events(demo, "DoEnqueueProgram")}
+    run_ids: list[object] = []
+    for core, plane in enumerate(cores(demo)):
+        line = line_of(plane, "XLA Modules")
+        assert len(line.events) == 21
+        for event in line.events:
+            stats = stats_of(plane, event.stats)
+            producer = producers.pop(stats["_c"])
+            assert stats["_ct"] == producer["_pt"] == 12
+            assert (stats["run_id"], core) == (producer["run_id"], producer["device_ordinal"])
+            run_ids.append(stats["run_id"])
+    assert not producers
+    assert len(set(run_ids)) == 21
+    assert link_id(0, 4, 0) != link_id(0, 4, 1)
+
+
+def test_memory_events_balance(demo: XSpace) -> None:
+    allocated = list(host_events(demo, "MemoryAllocation"))
+    freed = list(host_events(demo, "MemoryDeallocation"))
+    assert len(allocated) == len(freed) == TENSOR_CORES * (20 * 4 + 2)
+    for _, _, stats in allocated + freed:
+        parts = [stats[name] for name in ("bytes_allocated", "bytes_reserved", "bytes_available")]
+        assert sum(part for part in parts if isinstance(part, int)) == V5E.hbm_capacity
+    last = [stats["bytes_allocated"] for _, _, stats in freed][-1]
+    assert isinstance(last, int)
+    assert 2_000_000_000 < last < 2_300_000_000
+
+
+def test_the_modules_are_in_the_metadata_plane(demo: XSpace) -> None:
+    plane = plane_of(demo, "/host:metadata")
+    found = {}
+    for entry in plane.event_metadata.values():
+        stats = stats_of(plane, entry.stats)
+        found[entry.name.decode()] = stats["Hlo Proto"]
+    for name in ("jit_train_step", "jit_eval_step"):
+        module = Module(name)
+        assert found[module.full_name] == module.proto_bytes
+        assert module.proto.buffer_assignment.heap_simulator_traces
+        assert module.facts["peak_memory_in_bytes"] < V5E.hbm_capacity
+
+
+def test_committed_modules_are_a_few_megabytes_at_most() -> None:
+    assert sum(path.stat().st_size for path in MODULES.iterdir()) < 4 * MEGABYTE
+
+
+# ---- larger profiles ----------------------------------------------------------------------------------------------
+
+
+def test_a_size_is_met_within_a_tenth(plans: tuple[Template, ...]) -> None:
+    spec = sized(DemoSpec(size_bytes=parse_size("50MB")), plans)
+    assert sum(map(len, chunks(spec, plans))) == pytest.approx(50e6, rel=0.1)
+
+
+def test_a_size_below_one_step_still_gives_one(plans: tuple[Template, ...]) -> None:
+    assert sized(DemoSpec(size_bytes=10), plans).steps == 1
+
+
+@pytest.mark.parametrize(("text", "size"), [("50MB", 50_000_000), ("1gb", 10**9), ("2.5 MB", 2_500_000)])
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("core_count", [1, 2, 8])
+def test_other_core_counts_work(core_count: int) -> None:
+    space = compose(DemoSpec(steps=2, cores=core_count, slow_step=None))
+    assert len(cores(space)) == core_count
+    counts = {len(line_of(plane, "XLA Ops").events) for plane in cores(space)}
+    assert len(counts) == 1
+
+
+def test_hosts_get_a_file_each(tmp_path: Path) -> None:
+    spec = replace(DemoSpec(), steps=1, hosts=2)
+    paths = write_profile(tmp_path / "pod.xplane.pb", spec)
+    assert [path.name for path in paths] == ["pod-0.xplane.pb", "pod-1.xplane.pb"]
+    spaces = [XSpace.FromString(path.read_bytes()) for path in paths]
+    assert [space.hostnames[0] for space in spaces] == [b"demo-vm-0", b"demo-vm-1"]

@@ -1,0 +1,312 @@
+"""The command line: the screen by default, reports without one, and what is installed.
+
+Nothing heavy is imported until a command needs it: neither Textual nor gRPC by a headless command, and not even numpy
+for `--help` and `--version`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from tpuprof.parsers.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    Cancelled,
+    ProfileError,
+)
+from tpuprof.parsers.text import printable
+from tpuprof.tui.options import COLOR_CHOICES, AppOptions
+from tpuprof.tui.terminal import detect
+
+if TYPE_CHECKING:  # imported by the commands that need them
+    from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview_page import Overview
+    from tpuprof.tui.report.render import Look
+
+PROGRAM = "tpuprof-tui"
+PAGES = ("runs", "overview")
+LATER_PAGES = (
+    "input",
+    "ops",
+    "op-profile",
+    "framework-ops",
+    "roofline",
+    "timeline",
+    "memory",
+    "memory-profile",
+    "inference",
+)
+FORMATS = ("text", "json", "csv", "md")
+PIPE_WIDTH = 110
+"""Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
+
+_COMMANDS = ("report", "doctor")
+_EPILOG = f"""commands:
+  {PROGRAM} demo                  look around in the bundled demo profile
+  {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGES)}
+  {PROGRAM} doctor                print what is installed and what this terminal can do
+
+A folder that is named like a command: ./report
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: arguments without the program's name; those of the process when `None`.
+
+    Returns:
+        The exit code, one of `tpuprof.parsers.errors.EXIT_*`.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(arguments)
+    except SystemExit as stop:  # argparse after --help and --version
+        return stop.code if isinstance(stop.code, int) else EXIT_OK
+    except BrokenPipeError:
+        _drop_stdout()
+        return EXIT_OK
+    except (KeyboardInterrupt, Cancelled):
+        return EXIT_INTERRUPTED
+    except ProfileError as error:
+        return _fail(arguments, error.sentence, error.hint, error.exit_code)
+    except MemoryError:
+        return _fail(arguments, "There is not enough memory for this.", "try one host: --host", EXIT_UNREADABLE)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _fail(arguments, f"The system refused: {reason}.", f"{PROGRAM} --debug ...", EXIT_UNREADABLE)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    # Before numpy is imported: its threads would only cost start-up time and memory here.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    words = [word for word in arguments if word != "--debug"]
+    command = words[0] if words else ""
+    if command == "report":
+        return _report(_report_parser().parse_args(words[1:]))
+    if command == "doctor":
+        _doctor_parser().parse_args(words[1:])
+        return _doctor()
+    return _app(_app_parser().parse_args(words))
+
+
+def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
+    """Says what went wrong on standard error, with the traceback where `--debug` asks for it."""
+    if "--debug" in arguments:
+        traceback.print_exc()
+    _note(sentence)
+    if hint:
+        _note(f"try: {hint}")
+    return exit_code
+
+
+def _note(sentence: str) -> None:
+    """One line on standard error."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    line = printable(sentence).encode(encoding, "backslashreplace").decode(encoding)
+    print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
+
+
+def _drop_stdout() -> None:
+    """Sends what is still buffered nowhere, so that the interpreter does not complain about it at its end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # standard output has no file descriptor
+        return
+
+
+# --- arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises usage errors in the form of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from tpuprof.tui.report.doctor import DISTRIBUTION, version_of  # noqa: PLC0415 - importlib.metadata is slow
+        from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
+
+        write_stdout(f"{PROGRAM} {version_of(DISTRIBUTION)}\n")
+        parser.exit()
+
+
+def _app_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_choice_of_profile(parser)
+    _add_look(parser)
+    parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
+    parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    return parser
+
+
+def _report_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"{PROGRAM} report",
+        description="Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("page", metavar="PAGE", help=", ".join(PAGES))
+    _add_choice_of_profile(parser)
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    parser.add_argument("--limit", type=_not_negative, default=0, metavar="N", help="rows of the main table; 0: all")
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    parser.add_argument("--width", type=_not_negative, default=0, metavar="CELLS", help="width of a text report")
+    _add_look(parser)
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    return parser
+
+
+def _doctor_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog=f"{PROGRAM} doctor", description="Prints what is installed and what this terminal can do.")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    return parser
+
+
+def _add_choice_of_profile(parser: argparse.ArgumentParser) -> None:
+    where = "logdir, any folder above it, run, file or glob (default: .)"
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help=where)
+    parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
+    parser.add_argument("--host", metavar="HOST", help="one host only (default: all hosts merged)")
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
+    parser.add_argument("--color", choices=COLOR_CHOICES, default="auto", help="default: auto")
+
+
+def _not_negative(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+# --- commands
+
+
+def _app(args: argparse.Namespace) -> int:
+    """Opens the screen; prints the overview where no screen can be drawn."""
+    if args.path in _COMMANDS:
+        sentence = f"The command {args.path} stands before its options."
+        raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
+    demo = args.path == "demo"
+    if demo:
+        from tpuprof.tui.demo import demo_path  # noqa: PLC0415 - only here
+
+        args.path = demo_path()
+    obstacle = detect(os.environ, is_tty=sys.stdin.isatty() and sys.stdout.isatty()).obstacle
+    if obstacle:
+        _note(f"{obstacle} Printing the overview instead of opening the screen.")
+        return _report(
+            argparse.Namespace(
+                **{**vars(args), "page": "overview", "format": "text", "limit": 0, "output": None, "width": 0}
+            )
+        )
+    from tpuprof.tui.app import run_app  # noqa: PLC0415 - Textual, for the screen only
+
+    options = AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, demo=demo)
+    return run_app(args.path, options=options)
+
+
+def _doctor() -> int:
+    from tpuprof.tui.report.doctor import doctor_text  # noqa: PLC0415
+    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
+
+    write_stdout(doctor_text(os.environ))
+    return EXIT_OK
+
+
+def _report(args: argparse.Namespace) -> int:
+    """Prints or writes one page."""
+    if args.page in LATER_PAGES:
+        sentence = f"The page {args.page} is not built yet."
+        raise ProfileError("not_built", sentence, f"one of: {', '.join(PAGES)}", EXIT_USAGE)
+    if args.page not in PAGES:
+        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGES)}", EXIT_USAGE)
+    from tpuprof.parsers.logdir import open_logdir  # noqa: PLC0415
+    from tpuprof.tui.report.output import check_output, write_file, write_stdout  # noqa: PLC0415
+
+    logdir = open_logdir(args.path)
+    file = None if args.output == "-" else args.output
+    if file is not None:
+        check_output(file, logdir)
+    text = _runs(args, logdir) if args.page == "runs" else _overview(args, logdir)
+    if file is None:
+        write_stdout(text)
+    else:
+        write_file(file, text)
+    return EXIT_OK
+
+
+def _runs(args: argparse.Namespace, logdir: Logdir) -> str:
+    from tpuprof.tui.report.render import runs_report  # noqa: PLC0415
+
+    if args.host is not None:
+        raise ProfileError("usage", "The page runs shows all hosts of a run.", "leave --host out", EXIT_USAGE)
+    runs = logdir.runs if args.run is None else (logdir.find_run(args.run),)
+    if args.format == "csv":
+        for problem in logdir.problems:
+            _note(f"note: {problem.sentence}")
+    return runs_report(logdir, runs, args.format, _look(args), args.limit)
+
+
+def _overview(args: argparse.Namespace, logdir: Logdir) -> str:
+    from tpuprof.tui.report.render import overview_report  # noqa: PLC0415
+
+    run = logdir.find_run(args.run)
+    page = _decoded(run, args.host)
+    if args.format == "csv":  # the other formats hold the warnings themselves
+        for warning in page.warnings:
+            _note(f"note: {warning}")
+    return overview_report(page, run, args.format, _look(args), args.limit)
+
+
+def _decoded(run: Run, host: str | None) -> Overview:
+    """The overview page, with progress on standard error where that is a terminal."""
+    from tpuprof.parsers.session import Session  # noqa: PLC0415 - numpy and protobuf
+
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return Session(run).overview(host)
+    from tpuprof.tui.report.progress import ProgressLine  # noqa: PLC0415
+
+    progress = ProgressLine(sys.stderr, width=shutil.get_terminal_size().columns)
+    try:
+        return Session(run, progress).overview(host)
+    finally:
+        progress.clear()
+
+
+def _look(args: argparse.Namespace) -> Look:
+    """Width, characters and colours of a text report: as asked for, else by what standard output is."""
+    from tpuprof.tui.report.render import Look  # noqa: PLC0415
+
+    shown = args.output in (None, "-") and sys.stdout.isatty()
+    terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
+    color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
+    width = args.width or shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
+    return Look(width, not terminal.unicode, color)

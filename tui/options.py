@@ -1,0 +1,30 @@
+"""What the command line asks of the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
+COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """How the screen is to look and what it opens first.
+
+    Attributes:
+        ascii: draw with ASCII characters only; `None` leaves it to the locale.
+        color: how many colours to use; `auto` leaves it to the terminal.
+        mouse: follow the mouse; `None` leaves it to the terminal.
+        run: name of the run to open, or the beginning of one; `None` for the newest.
+        host: the one host to show; `None` for all of them.
+        demo: the profile is the bundled demo.
+    """
+
+    ascii: bool | None = None
+    color: ColorChoice = "auto"
+    mouse: bool | None = None
+    run: str | None = None
+    host: str | None = None
+    demo: bool = False

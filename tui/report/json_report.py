@@ -1,0 +1,209 @@
+"""Pages as JSON: one object, keys and units as the documentation fixes them, `null` never without a reason."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.errors import Problem
+from tpuprof.parsers.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, StepTime, TopOp
+from tpuprof.parsers.text import printable
+from tpuprof.tui.report.values import utc
+
+OVERVIEW_SCHEMA = "tpuprof.overview/1"
+RUNS_SCHEMA = "tpuprof.runs/1"
+
+PS_PER_MS = 1e9
+
+NO_REASON = "the profile does not tell"
+NOT_FINITE = "the figure is not a finite number"
+
+# In lists one reason stands for every element that is null: `[]` is any index.
+_ELEMENT_REASONS = {
+    "steps[].breakdown_ms": "these steps are not marked in the profile, so their time cannot be taken apart",
+    "top_ops[].gflops_per_second": "the profile has no FLOPs for these ops",
+    "top_ops[].hlo_category": "the profile has no HLO category for these ops",
+    "runs[].modified": "the file's time is out of range",
+}
+
+
+def overview_json(page: Overview, run: Run) -> str:
+    """The overview as JSON text, with a newline at the end; `run.hosts` are the hosts that the figures cover."""
+    body = {
+        "environment": _environment(page.environment),
+        "performance": _performance(page.performance),
+        "shares": [
+            {"class": share.op_class, "time_ps": share.time_ps, "fraction": share.fraction} for share in page.shares
+        ],
+        "steps": [_step(step) for step in page.steps],
+        "top_ops": [_top_op(op) for op in page.top_ops],
+        "bottleneck": _bottleneck(page.bottleneck),
+        "op_count": page.op_count,
+        "op_event_count": page.op_event_count,
+    }
+    return _document(_head(OVERVIEW_SCHEMA, run, page.hosts, page.warnings), body, page.unknown)
+
+
+def runs_json(logdir: Logdir, runs: Sequence[Run]) -> str:
+    """The runs of a logdir as JSON text, with a newline at the end; `run` is the first of them."""
+    body = {
+        "runs": [
+            {
+                "name": run.name,
+                "path": run.path,
+                "hosts": [host.host for host in run.hosts],
+                "size_bytes": run.size_bytes,
+                "modified": utc(run.modified),
+                "problems": [_problem(problem) for problem in run.problems],
+            }
+            for run in runs
+        ],
+        "searched": list(logdir.searched),
+    }
+    first = runs[0] if runs else Run("", "", (), ())
+    warnings = [problem.sentence for problem in logdir.problems]
+    return _document(_head(RUNS_SCHEMA, first, [host.host for host in first.hosts], warnings), body, {})
+
+
+def _head(schema: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
+    """What every object begins with."""
+    return {
+        "schema": schema,
+        "run": {"name": run.name, "path": run.path, "hosts": list(hosts)},
+        "warnings": list(warnings),
+    }
+
+
+def _document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
+    """Both together as text, and at the end `unknown`, with the reasons of what is null."""
+    unknown: dict[str, str] = {}
+    document = {key: _safe(value, key, reasons, unknown) for key, value in {**head, **body}.items()}
+    document["unknown"] = {key: printable(reason) for key, reason in unknown.items()}
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def _safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
+    """`value` fit for JSON; notes in `unknown` why something in it is null."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {key: _safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_safe(item, f"{path}[]", reasons, unknown) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        unknown[path] = NOT_FINITE
+        return None
+    if value is None:
+        unknown.setdefault(path, reasons.get(path) or _ELEMENT_REASONS.get(path) or NO_REASON)
+    return value
+
+
+def _environment(environment: Environment) -> dict[str, object]:
+    return {
+        "host_count": environment.host_count,
+        "task_count": environment.task_count,
+        "device_type": environment.device_type,
+        "device_core_count": environment.device_core_count,
+        "is_training": environment.is_training,
+        "profile_duration_ms": _ms(environment.profile_duration_ps),
+        "simulated": environment.simulated,
+    }
+
+
+def _performance(performance: Performance) -> dict[str, object]:
+    return {
+        "step_time_ms": _step_time(performance.step_time),
+        "device_duty_cycle_percent": performance.device_duty_cycle_percent,
+        "device_idle_percent": performance.device_idle_percent,
+        "host_idle_percent": performance.host_idle_percent,
+        "mxu_utilization_percent": performance.mxu_utilization_percent,
+        "hbm_utilization_percent": performance.hbm_utilization_percent,
+        "flops_utilization_percent": performance.flops_utilization_percent,
+        "roofline_efficiency_percent": performance.roofline_efficiency_percent,
+        "memory_bandwidth_utilization_percent": performance.memory_bandwidth_utilization_percent,
+        "op_placement": {
+            "host_percent": performance.host_op_percent,
+            "device_percent": performance.device_op_percent,
+        },
+        "eager_percent": {"host": performance.eager_host_percent, "device": performance.eager_device_percent},
+        "compute_precision": {
+            "bits16_percent": performance.bits16_percent,
+            "bits32_percent": performance.bits32_percent,
+        },
+    }
+
+
+def _step_time(time: StepTime | None) -> dict[str, object] | None:
+    if time is None:
+        return None
+    return {
+        "average": _ms(time.average_ps),
+        "standard_deviation": _ms(time.standard_deviation_ps),
+        "median": _ms(time.median_ps),
+        "minimum": _ms(time.minimum_ps),
+        "maximum": _ms(time.maximum_ps),
+        "count": time.count,
+        "source": time.source,
+        "note": time.note,
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    parts = step.breakdown
+    breakdown = parts and {
+        "compute": _ms(parts.compute_ps),
+        "active": _ms(parts.active_ps),
+        "infeed": _ms(parts.infeed_ps),
+        "outfeed": _ms(parts.outfeed_ps),
+        "idle": _ms(parts.idle_ps),
+        "host_transfer": _ms(parts.host_transfer_ps),
+        "all_reduce_compute": _ms(parts.all_reduce_compute_ps),
+        "all_reduce_sync": _ms(parts.all_reduce_sync_ps),
+    }
+    return {
+        "name": step.name,
+        "group_id": step.group_id,
+        "start_ps": step.start_ps,
+        "duration_ms": _ms(step.duration_ps),
+        "breakdown_ms": breakdown,
+    }
+
+
+def _top_op(op: TopOp) -> dict[str, object]:
+    return {
+        "name": op.name,
+        "category": op.category,
+        "class": op.op_class,
+        "hlo_category": op.hlo_category,
+        "self_time_percent": op.self_time_percent,
+        "cumulative_percent": op.cumulative_percent,
+        "self_time_ps": op.self_time_ps,
+        "occurrences": op.occurrences,
+        "gflops_per_second": op.gflops_per_second,
+    }
+
+
+def _bottleneck(bottleneck: Bottleneck) -> dict[str, object]:
+    return {
+        "classification": bottleneck.classification,
+        "input_percent": bottleneck.input_percent,
+        "output_percent": bottleneck.output_percent,
+        "idle_percent": bottleneck.idle_percent,
+        "statement": bottleneck.statement,
+        "next_steps": list(bottleneck.next_steps),
+    }
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {
+        "code": problem.code,
+        "subject": problem.subject,
+        "sentence": problem.sentence,
+        "hint": problem.hint,
+    }
+
+
+def _ms(ps: float | None) -> float | None:
+    return None if ps is None else ps / PS_PER_MS

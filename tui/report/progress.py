@@ -1,0 +1,59 @@
+"""One line on the terminal while a profile is decoded; gone when the work is done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from tpuprof.parsers.session import Progress
+from tpuprof.parsers.text import printable
+
+FIRST_AFTER_SECONDS = 0.3
+EVERY_SECONDS = 0.1
+
+
+class ProgressLine:
+    """Draws progress over itself on `stream`, rarely enough to cost nothing.
+
+    Args:
+        stream: a terminal.
+        clock: seconds, going up.
+        width: cells of the terminal's line.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._width = width
+        self._due = clock() + FIRST_AFTER_SECONDS
+        self._shown = False
+        self._lock = threading.Lock()
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows how far it is; called on any thread, and skipped when another one is just drawing."""
+        if self._clock() < self._due or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._due = self._clock() + EVERY_SECONDS
+            self._stream.write(f"\r\x1b[K{line(progress)[: self._width - 1]}")
+            self._stream.flush()
+            self._shown = True
+        finally:
+            self._lock.release()
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        with self._lock:
+            if self._shown:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+                self._shown = False
+
+
+def line(progress: Progress) -> str:
+    """``reading host3 (4 of 16): 41 %, 1,234,567 events``, in ASCII but for the host's name."""
+    share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
+    which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
+    return f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events"

@@ -1,0 +1,51 @@
+"""Picks the format of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tpuprof.parsers.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.tui.report.csv_report import overview_csv, runs_csv
+from tpuprof.tui.report.json_report import overview_json, runs_json
+from tpuprof.tui.report.markdown_report import overview_markdown, runs_markdown
+from tpuprof.tui.report.text_report import glyphs_for, overview_text, runs_text
+from tpuprof.tui.report.values import limited
+
+Format = Literal["text", "json", "csv", "md"]
+FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a text report looks: its width in cells, its characters, and whether it has ANSI colours."""
+
+    width: int
+    ascii_only: bool
+    color: bool
+
+
+def overview_report(page: Overview, run: Run, form: Format, look: Look, limit: int = 0) -> str:
+    """The overview in a format; at most `limit` top ops, or all of them for 0."""
+    page = limited(page, limit)
+    if form == "json":
+        return overview_json(page, run)
+    if form == "csv":
+        return overview_csv(page)
+    if form == "md":
+        return overview_markdown(page, run)
+    return overview_text(page, run, look.width, glyphs_for(look.ascii_only, look.color), look.color)
+
+
+def runs_report(logdir: Logdir, runs: Sequence[Run], form: Format, look: Look, limit: int = 0) -> str:
+    """Runs in a format; at most `limit` of them, or all for 0."""
+    runs = runs[:limit] if limit else runs
+    if form == "json":
+        return runs_json(logdir, runs)
+    if form == "csv":
+        return runs_csv(runs)
+    if form == "md":
+        return runs_markdown(logdir, runs)
+    return runs_text(logdir, runs, look.width, glyphs_for(look.ascii_only, look.color), look.color)

@@ -1,0 +1,134 @@
+"""Pages as plain text, drawn by the functions that draw the screen; colours only where they are asked for."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+
+from tpuprof.parsers.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.text import counted, printable
+from tpuprof.tui.draw.format import size
+from tpuprof.tui.draw.overview import overview as draw_overview
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, StyleKey, plain
+from tpuprof.tui.report.values import local_minute
+
+LEAST_WIDTH = 60
+"""Narrower than this no table makes sense; lines are left to the terminal to wrap."""
+
+# Of the terminal's own 16 colours: they follow its theme, light or dark.
+_SGR: dict[StyleKey, str] = {
+    "dim": "2",
+    "strong": "1",
+    "title": "1",
+    "rule": "2",
+    "good": "32",
+    "warn": "33",
+    "bad": "31",
+    "key": "1",
+    "cursor": "7",
+    "mark": "1",
+    "badge": "30;43",
+    "busy": "32",
+    "class.compute": "32",
+    "class.vector": "36",
+    "class.copy": "33",
+    "class.collective": "35",
+    "class.host": "31",
+    "class.idle": "2",
+    "class.unknown": "37",
+    "on.compute": "30;42",
+    "on.vector": "30;46",
+    "on.copy": "30;43",
+    "on.collective": "30;45",
+    "on.host": "30;41",
+    "on.idle": "2",
+    "on.unknown": "30;47",
+}
+
+
+def glyphs_for(ascii_only: bool, color: bool) -> Glyphs:
+    """The characters to draw with; without colours areas are told apart by letters."""
+    return ASCII if ascii_only else BLOCK if color else PLAIN
+
+
+def overview_text(page: Overview, run: Run, width: int, glyphs: Glyphs, color: bool = False) -> str:
+    """The whole overview page under a line that names the run and its hosts; `width` is in cells."""
+    width = max(width, LEAST_WIDTH)
+    hosts = counted(len(page.hosts), "host") if len(page.hosts) > 3 else ", ".join(page.hosts)
+    head = _heading(f"Overview of {run.name}", hosts, width, glyphs)
+    return render([head, *draw_overview(page, width, None, glyphs)], color)
+
+
+def runs_text(logdir: Logdir, runs: Sequence[Run], width: int, glyphs: Glyphs, color: bool = False) -> str:
+    """A table of the runs, newest first, with the problems of each below its row; `width` is in cells."""
+    width = max(width, LEAST_WIDTH)
+    lines = [_heading(f"Runs in {logdir.query}", counted(len(runs), "run"), width, glyphs)]
+    names = [_cells(run.name, glyphs) for run in runs]
+    room = max(8, min(max(map(len, names), default=3), width - 38))
+    lines.append(((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}", "dim"),))
+    for run, name in zip(runs, names, strict=True):
+        figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}"
+        lines.append(((f" {_cut(name, room, glyphs):<{room}}", "strong"), (figures, "text")))
+        for problem in run.problems:
+            lines += _remark(problem.sentence, width, glyphs)
+    for problem in logdir.problems:
+        lines += _remark(problem.sentence, width, glyphs)
+    return render(lines, color)
+
+
+def _heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
+    """A title and, at the other end, what it covers; both together never wider than the line."""
+    right = _cut(_cells(right, glyphs), width // 3, glyphs)
+    title = _cut(_cells(title, glyphs), width - len(right) - 6, glyphs)
+    bar = glyphs.horizontal * (width - len(title) - len(right) - 6)
+    return (
+        (f"{glyphs.horizontal} ", "rule"),
+        (title, "title"),
+        (f" {bar} ", "rule"),
+        (right, "dim"),
+        (f" {glyphs.horizontal}", "rule"),
+    )
+
+
+def _remark(sentence: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """A sentence under a row, marked and wrapped."""
+    pieces = textwrap.wrap(_cells(sentence, glyphs), width - 5) or [""]
+    first: Line = (("   ! ", "warn"), (pieces[0], "text"))
+    return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]
+
+
+def _cells(text: str, glyphs: Glyphs) -> str:
+    """Text of which every character takes one cell; what would not shows as ``?``."""
+    text = printable(text)
+    if text.isascii():
+        return text
+    return "".join(char if _is_one_cell(char, glyphs) else "?" for char in text)
+
+
+def _is_one_cell(char: str, glyphs: Glyphs) -> bool:
+    if char.isascii():
+        return True
+    wide = unicodedata.east_asian_width(char) in "WF"
+    return glyphs.name != "ascii" and not wide and not unicodedata.combining(char)
+
+
+def _cut(text: str, width: int, glyphs: Glyphs) -> str:
+    """The text, its middle left out where it is longer: names differ at their ends."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return text[: width - 1 - tail] + glyphs.ellipsis + text[len(text) - tail :]
+
+
+def render(lines: Sequence[Line], color: bool) -> str:
+    """Lines as text, with ANSI colours or without; blanks at the end of a line without colours are dropped."""
+    if color:
+        return "".join("".join(_painted(text, key) for text, key in line) + "\n" for line in lines)
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+def _painted(text: str, key: StyleKey) -> str:
+    code = _SGR.get(key)
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text

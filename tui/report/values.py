@@ -1,0 +1,29 @@
+"""What several report formats share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from tpuprof.parsers.pages.overview_page import Overview
+
+
+def utc(seconds: float) -> str | None:
+    """Seconds since 1970 as ISO 8601 in UTC; `None` where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def local_minute(seconds: float) -> str:
+    """Seconds since 1970 as local date and time, for reading; ``?`` where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return "?"
+
+
+def limited(page: Overview, limit: int) -> Overview:
+    """The page with so many rows in its main table, the top ops; 0 for all of them."""
+    return replace(page, top_ops=page.top_ops[:limit]) if limit else page
