@@ -1,0 +1,7 @@
+"""``python -m tpuprof.tui`` does what ``tpuprof-tui`` does."""
+
+import sys
+
+from tpuprof.tui.cli import main
+
+sys.exit(main())
