@@ -129,8 +129,8 @@ def stat_columns(
         stats_field: the field number of `repeated XStat stats`: 4 in XEvent, 5 in XEventMetadata, 6 in XPlane.
         wanted: stat metadata ids, distinct.
 
-    A message's first stat with a wanted id counts; inside a stat the last value does. Malformed stats are left out; what
-    follows a break in the message is not seen.
+    A message's first stat with a wanted id counts; inside a stat the last value does. Malformed stats are left out;
+    what follows a break in the message is not seen.
 
     Raises:
         ValueError: a span lies outside `buf`, or a wanted id comes twice.

@@ -1,4 +1,4 @@
-"""The wire-decoding core in C: allocates the outputs and calls the compiled loops. See `core` for what the functions do."""
+"""The wire-decoding core in C: allocates outputs and calls the compiled loops. See `core` for what the functions do."""
 
 from __future__ import annotations
 

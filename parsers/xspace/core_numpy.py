@@ -128,20 +128,18 @@ def _fields_with(
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """See `core_scalar.fields_with`; fit for long messages too."""
     if stop - at < _LONG:
-        return core_scalar.fields_with(memoryview(data), at, stop, keys)
+        return core_scalar.fields_with(data.data, at, stop, keys)
     fields = split(data[at:stop], 0)
     past = fields.next > stop - at  # the last payload is
     key = fields.number.astype(np.int64) << 3 | fields.wire
     chosen = np.flatnonzero(np.isin(key[: len(key) - past], list(keys)))
-    spans = zip(
-        key[chosen].tolist(), (fields.begin[chosen] + at).tolist(), (fields.end[chosen] + at).tolist(), strict=True
-    )
-    return list(spans), past or fields.status != OK
+    spans = (key[chosen], fields.begin[chosen] + at, fields.end[chosen] + at)
+    return list(zip(*(column.tolist() for column in spans), strict=True)), past or fields.status != OK
 
 
 def _number(data: NDArray[np.uint8], at: int, stop: int) -> int:
     """The varint at this offset as int64."""
-    return core_scalar.to_int64(core_scalar.varint(memoryview(data), at, stop)[0])
+    return core_scalar.to_int64(core_scalar.varint(data.data, at, stop)[0])
 
 
 # --- events ---
@@ -219,7 +217,7 @@ def stat_columns(
     words = Words(data)
     for block in _blocks(len(begin)):
         part = StatFields(out.kind[:, block], out.value[:, block], out.length[:, block])
-        _stat_block(words, begin[block], end[block], stats_field << 3 | LEN, wanted, part)
+        _stat_block(words, begin[block], end[block], key=stats_field << 3 | LEN, wanted=wanted, out=part)
     return out
 
 
@@ -227,6 +225,7 @@ def _stat_block(
     words: Words,
     begin: NDArray[np.int64],
     end: NDArray[np.int64],
+    *,
     key: int,
     wanted: NDArray[np.int64],
     out: StatFields,

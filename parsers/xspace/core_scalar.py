@@ -1,4 +1,4 @@
-"""The wire format, one field at a time in plain Python: what the numpy core falls back on where nothing can be batched."""
+"""The wire format, one field at a time: what the numpy core falls back on where there is nothing to batch."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Step(NamedTuple):
 def varint(data: bytes | memoryview, at: int, end: int, limit: int = MAX_VARINT_BYTES) -> tuple[int, int]:
     """Value and following offset of the varint at `data[at]`.
 
-    The second item is -`INCOMPLETE` when `end` cuts it, -`MALFORMED` when it is longer than `limit` bytes. The value may
-    have up to 70 bits.
+    The second item is -`INCOMPLETE` when `end` cuts it, -`MALFORMED` when it is longer than `limit` bytes. The value
+    may have up to 70 bits.
     """
     value = 0
     for shift in range(limit):
@@ -80,11 +80,11 @@ def to_int64(value: int) -> int:
 def fields_with(
     data: bytes | memoryview, at: int, stop: int, keys: frozenset[int]
 ) -> tuple[list[tuple[int, int, int]], bool]:
-    """Key (number * 8 + wire type), begin and end of the fields that have one of the keys; whether the message is broken.
+    """Key (number * 8 + wire type), begin and end of the fields with one of the keys; whether the message breaks off.
 
     The fields before a break are there.
     """
-    found = []
+    found: list[tuple[int, int, int]] = []
     while at < stop:
         field = step(data, at, stop)
         if field.status != OK or field.end > stop:

@@ -47,7 +47,7 @@ _JUMP = np.select(
 def split(data: NDArray[np.uint8], start: int) -> Fields:
     """See `core.split_fields`."""
     words = Words(data)
-    view = memoryview(data)
+    view = data.data
     parts: list[NDArray[np.int64]] = []
     at = start
     safe = len(data) - _HEADER  # up to here every header is all there
@@ -71,7 +71,7 @@ def split(data: NDArray[np.uint8], start: int) -> Fields:
 
 
 def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[NDArray[np.int64], int]:
-    """Where the fields in [start, stop) start, and where the field after them would, or the one that can't be read is."""
+    """Starts of the fields in [start, stop), and the start of the field after them or of the one that can't be read."""
     sample, at = _follow(view, start, stop, _SAMPLE)
     if len(sample) < _SAMPLE:
         return np.array(sample, np.int64), at
@@ -133,8 +133,8 @@ def _jump(words: Words, at: NDArray[np.int64]) -> NDArray[np.int64]:
 def _guess(data: NDArray[np.uint8], edge: NDArray[np.int64], tag: int, early: int) -> NDArray[np.int64]:
     """Where the first field at or after each edge may start; the first edge is a field's start.
 
-    Starts at the first byte equal to `tag` among the `early` bytes before an edge. That is mostly the tag of a field, or
-    of one inside a field, which ends with its message, so that the next one is in step.
+    Starts at the first byte equal to `tag` among the `early` bytes before an edge. That is mostly the tag of a field,
+    or of one inside a field, which ends with its message, so that the next one is in step.
     """
     entry = edge.copy()
     index = np.flatnonzero(edge - early > edge[0])
@@ -156,7 +156,7 @@ def _guess(data: NDArray[np.uint8], edge: NDArray[np.int64], tag: int, early: in
 def _walk(
     words: Words, entry: NDArray[np.int64], stop: NDArray[np.int64], seen: NDArray[np.bool_], base: int
 ) -> NDArray[np.int64]:
-    """Walks each region from `entry` to `stop`, sets `seen[offset - base]` at each field, returns where each walk ended.
+    """Walks each region from `entry` to `stop`, sets `seen[offset - base]` at each field; returns where walks ended.
 
     A walk that ends before its `stop` met something that is no field, or was given up.
     """
@@ -191,7 +191,7 @@ def _join(
     # Up to the next of these, each region's walk starts where the one before it ended.
     gaps = np.append(np.flatnonzero(entry[1:] != leave[:-1]), len(entry) - 1).tolist()
     ends = leave.tolist()
-    marks = memoryview(seen.view(np.uint8))
+    marks = seen.view(np.uint8).data
     at = base
     while at < stop:  # a true field start; what `seen` says before it is settled
         k = (at - base) // region

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Union
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Buffer = Union[bytes, bytearray, memoryview, NDArray[np.uint8]]
+Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 """Bytes to decode: contiguous, at most one dimension of single bytes."""
 
 OK = 0

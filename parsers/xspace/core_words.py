@@ -48,7 +48,9 @@ class Words:
             return self._view[at]
         missing = np.maximum(at - self._last, 0)
         shift = np.minimum(missing, 8).astype(_U64) * _EIGHT
-        return np.right_shift(self._view[at - missing], shift)  # numpy gives 0 for a shift by 64
+        word: NDArray[np.uint64] = self._view[at - missing]
+        word >>= shift  # numpy gives 0 for a shift by 64
+        return word
 
 
 class Step(NamedTuple):
@@ -69,7 +71,7 @@ class Step(NamedTuple):
 
 
 def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Value and length of the varints in the low seven bytes; length 8 and no value where a varint doesn't end there."""
+    """Value and length of the varints in the low seven bytes; length 8 and no value where one doesn't end there."""
     last = ~word & _TOP_BITS  # one bit for each byte that could be the last
     last &= -last  # ... the first of them
     length = (last >> _U64(7)).astype(np.float64).view(np.int64)
@@ -103,8 +105,8 @@ def _read_alike(words: Words, at: NDArray[np.int64], word: NDArray[np.uint64], k
     wire = key & 7
     begin = at + 1
     if wire in {FIXED64, FIXED32}:
-        value = words.load(begin) if wire == FIXED64 else word
-        return Step(key, None, value.view(np.int64), begin, begin + (8 if wire == FIXED64 else 4))
+        fixed = words.load(begin) if wire == FIXED64 else word
+        return Step(key, None, fixed.view(np.int64), begin, begin + (8 if wire == FIXED64 else 4))
     word >>= _EIGHT
     if wire == LEN:
         size = word & _BYTE
@@ -169,7 +171,7 @@ def _read_long(
 def _long_varint(
     words: Words, at: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Values (modulo 2^64), following offsets (-1 where longer than `limit` bytes), and whether a tenth byte is not 0."""
+    """Values (modulo 2^64), following offsets (-1 where longer than `limit`), and whether a tenth byte is not 0."""
     value = np.zeros(len(at), _U64)
     after = np.full(len(at), -1, np.int64)
     top = np.zeros(len(at), np.bool_)

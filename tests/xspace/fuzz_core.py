@@ -141,9 +141,8 @@ def _spans(rng: random.Random, core: ModuleType, data: array[int]) -> tuple[arra
 
 def _split(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     n = rng.choice((0, 1, 3, len(data)))
-    start = rng.choice(
-        (0, 0, 0, len(data), rng.randint(0, len(data)), rng.randint(-2, len(data) + 2), rng.choice(EXTREMES))
-    )
+    near, inside = rng.randint(-2, len(data) + 2), rng.randint(0, len(data))
+    start = rng.choice((0, 0, 0, len(data), inside, near, rng.choice(EXTREMES)))
     core.split(data, _zeros("I", n), _zeros("B", n), _zeros("q", n), _zeros("q", n + (rng.random() < 0.02)), start)
 
 
@@ -157,9 +156,8 @@ def _stats(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     begin, end = _spans(rng, core, data)
     wanted = array("q", [rng.choice((0, 1, 2, 3, 4, *EXTREMES)) for _ in range(rng.randrange(5))])
     n = len(begin) * len(wanted) + (rng.random() < 0.1) * rng.randrange(3)
-    core.stats(
-        data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), rng.choice((4, 4, 4, 5, 1, -3))
-    )
+    stats_field = rng.choice((4, 4, 4, 5, 1, -3))
+    core.stats(data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), stats_field)
 
 
 def _times(rng: random.Random, n: int) -> list[int]:
@@ -190,29 +188,29 @@ def _mistaken(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     n, k = rng.randrange(1, 6), rng.randrange(1, 4)
     q = [array("q", sorted(_times(rng, n))), array("q", _times(rng, n)), *(_zeros("q", n) for _ in range(3))]
     small, cells = _zeros("B", n), n * k
-    function, args, wide = rng.choice(
+    cases: list[tuple[Callable[..., object], list[object], tuple[int, ...]]] = [
+        (core.split, [data, _zeros("I", n), small, q[0], q[1], 0], (3, 4)),
+        (core.events, [data, q[0], q[1], q[2], q[3], q[4], small], (1, 2, 3, 4, 5)),
         (
-            (core.split, [data, _zeros("I", n), small, q[0], q[1], 0], (3, 4)),
-            (core.events, [data, q[0], q[1], q[2], q[3], q[4], small], (1, 2, 3, 4, 5)),
-            (
-                core.stats,
-                [data, q[0], q[1], _zeros("q", k), _zeros("B", cells), _zeros("q", cells), _zeros("q", cells), 4],
-                (1, 2, 3, 5, 6),
-            ),
-            (core.nest, [q[0], q[1], q[2], _zeros("i", n), q[3]], (0, 1, 2, 4)),
-            (core.sum_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
-            (core.min_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
-        )
-    )
+            core.stats,
+            [data, q[0], q[1], _zeros("q", k), _zeros("B", cells), _zeros("q", cells), _zeros("q", cells), 4],
+            (1, 2, 3, 5, 6),
+        ),
+        (core.nest, [q[0], q[1], q[2], _zeros("i", n), q[3]], (0, 1, 2, 4)),
+        (core.sum_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
+        (core.min_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
+    ]
+    function, args, wide = rng.choice(cases)
     at, sort = rng.choice(wide), rng.randrange(5)
+    held = memoryview(args[at])  # type: ignore[arg-type]
     if sort == 0:
         args[at] = args[rng.choice(wide)]
     elif sort == 1:
-        args[at] = memoryview(_zeros("B", len(args[at]) * 8 + 1))[1:]
+        args[at] = memoryview(_zeros("B", held.nbytes + 1))[1:]
     elif sort == 2:
-        args[at] = memoryview(args[at])[: rng.randrange(n + 1)]
+        args[at] = held[: rng.randrange(n + 1)]
     elif sort == 3:
-        args[at] = rng.choice((None, 3, bytes(8 * n), memoryview(args[at])[::-1]))
+        args[at] = rng.choice((None, 3, bytes(8 * n), held[::-1]))
     else:
         args.pop()
     try:

@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.xspace.fuzz_core import damaged, field, random_event, varint
 from tests.xspace.test_core_split import Broken, read_one, read_varint
@@ -128,15 +129,8 @@ def test_truncation_at_every_byte(core: Core, copies: int) -> None:
 
 def test_values_before_a_break_are_kept(core: Core, copies: int) -> None:
     good = field(1, 0, varint(5)) + field(2, 0, varint(6))
-    for bad in (
-        b"\x0b",
-        b"\x00\x00",
-        b"\x18",
-        b"\x18\x80",
-        b"\x22\x05abc",
-        b"\x19" + bytes(7),
-        b"\x22" + varint(1 << 63),
-    ):
+    cut = (b"\x18", b"\x18\x80", b"\x22\x05abc", b"\x19" + bytes(7))
+    for bad in (*cut, b"\x0b", b"\x00\x00", b"\x22" + varint(1 << 63)):
         body = good + bad
         assert decode(core, [body] * copies, b"\x01" * 20) == [(5, 6, 0, HAS_OFFSET | EVENT_MALFORMED)] * copies
 
@@ -175,7 +169,12 @@ def test_numpy_reads_usual_events_by_words(monkeypatch: pytest.MonkeyPatch) -> N
     """Byte by byte only what doesn't fit into one: varints of eight bytes and more."""
     calls: list[int] = []
     slow = core_words._read_long
-    monkeypatch.setattr(core_words, "_read_long", lambda words, at: calls.append(len(at)) or slow(words, at))
+
+    def counted(words: core_words.Words, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        calls.append(len(at))
+        return slow(words, at)
+
+    monkeypatch.setattr(core_words, "_read_long", counted)
     usual = (
         field(1, 0, varint(300)) + field(2, 0, varint(1 << 48)) + field(3, 0, varint(70_000)) + field(4, 2, bytes(150))
     )
@@ -195,19 +194,19 @@ def test_spans_may_lie_anywhere_in_the_bytes(core: Core) -> None:
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"),
-    [
-        ([-1], [2]),
-        ([0], [5]),
-        ([3], [2]),
-        ([5], [5]),
-        ([-(1 << 63)], [4]),
-        ([0], [(1 << 63) - 1]),
-        ([0, 1], [1]),
-        ([], [1]),
-    ],
-)
+OUTSIDE: list[tuple[list[int], list[int]]] = [
+    ([-1], [2]),
+    ([0], [5]),
+    ([3], [2]),
+    ([5], [5]),
+    ([-(1 << 63)], [4]),
+    ([0], [(1 << 63) - 1]),
+    ([0, 1], [1]),
+    ([], [1]),
+]
+
+
+@pytest.mark.parametrize(("begin", "end"), OUTSIDE)
 def test_spans_outside_the_bytes_are_refused(core: Core, begin: list[int], end: list[int]) -> None:
     with pytest.raises(ValueError):
         core.decode_events(b"\x08\x01\x10", np.array(begin, np.int64), np.array(end, np.int64))
@@ -217,7 +216,7 @@ def test_spans_outside_the_bytes_are_refused(core: Core, begin: list[int], end: 
 
 def test_spans_that_are_no_integers_are_refused(core: Core) -> None:
     with pytest.raises(ValueError):
-        core.decode_events(b"\x08\x01", np.array([0.0]), np.array([2.0]))  # type: ignore[arg-type]
+        core.decode_events(b"\x08\x01", np.array([0.0]), np.array([2.0]))
 
 
 def test_no_events(core: Core) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tpuprof.parsers.xspace import core_nest, core_numpy
 from tpuprof.parsers.xspace.core_types import Core, Nesting
@@ -40,7 +41,7 @@ def nest(core: Core, spans: list[tuple[int, int]]) -> Nesting:
 def check(core: Core, spans: list[tuple[int, int]]) -> Nesting:
     """Compares with the stack, and gives the result."""
     found = nest(core, spans)
-    assert (found.parent.dtype, found.depth.dtype, found.self_ps.dtype) == (np.int64, np.int32, np.int64)
+    assert [column.dtype for column in (found.parent, found.depth, found.self_ps)] == ["int64", "int32", "int64"]
     assert (found.parent.tolist(), found.depth.tolist(), found.self_ps.tolist()) == by_stack(spans)
     return found
 
@@ -140,7 +141,12 @@ def test_many_events_as_on_a_device(core: Core) -> None:
 def test_depth_costs_no_more_than_the_limit_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = []
     outermost = core_nest._outermost
-    monkeypatch.setattr(core_nest, "_outermost", lambda *args: levels.append(len(args[0])) or outermost(*args))
+
+    def counted(end: NDArray[np.int64], holder: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        levels.append(len(end))
+        return outermost(end, holder)
+
+    monkeypatch.setattr(core_nest, "_outermost", counted)
     n = 5000
     core_nest.nest(np.arange(n), np.arange(2 * n, n, -1))
     assert len(levels) == core_nest._MOST_LEVELS

@@ -31,7 +31,8 @@ NAMES = {
 
 
 def reference_stat(body: bytes) -> tuple[int, Cell]:
-    stat_id, cell, at = 0, (KIND_EMPTY, 0), 0
+    stat_id, at = 0, 0
+    cell: Cell = KIND_EMPTY, 0
     while at < len(body):
         number, wire, begin, at = read_one(body, at)
         if at > len(body):
@@ -78,10 +79,8 @@ def by_protobuf(message: XEvent | XEventMetadata | XPlane, wanted: list[int]) ->
         value = getattr(stat, name) if name else 0
         if isinstance(value, float):
             value = struct.unpack("<q", struct.pack("<d", value))[0]
-        cells.setdefault(
-            stat.metadata_id,
-            (NAMES[name] if name else KIND_EMPTY, value if isinstance(value, bytes) else signed(value)),
-        )
+        kind = NAMES[name] if name else KIND_EMPTY
+        cells.setdefault(stat.metadata_id, (kind, value if isinstance(value, bytes) else signed(value)))
     return [cells.get(stat_id, (KIND_ABSENT, 0)) for stat_id in wanted]
 
 

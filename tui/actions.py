@@ -1,0 +1,109 @@
+"""Everything a key can do, in one table: bindings, footer, help and palette are all made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the screen is at, as far as it decides what is possible.
+
+    Attributes:
+        tab: index of the tab that is shown.
+        loading: a load is under way.
+        run_count: runs that the path led to.
+        host_count: readable hosts of the run.
+        note_count: problems and warnings.
+        has_page: the tab shows figures.
+        selection: what yank would copy, or None.
+        searching: a search is in force.
+        colorful: there are colours to change.
+    """
+
+    tab: int = 0
+    loading: bool = False
+    run_count: int = 0
+    host_count: int = 0
+    note_count: int = 0
+    has_page: bool = False
+    selection: str | None = None
+    searching: bool = False
+    colorful: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do.
+
+    Attributes:
+        name: Textual's action, with its argument where it takes one.
+        keys: Textual's names of the keys, the first one shown.
+        shown: the key as written for people.
+        title: what it does, as a verb.
+        short: two words at most, for the footer; empty keeps it out of there.
+        possible: whether it would do anything now.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    shown: str
+    title: str
+    short: str = ""
+    possible: Callable[[Situation], bool] = lambda _: True
+
+
+TAB_NAMES = ("Overview", "Input pipeline", "Op profile", "Timeline", "Memory")
+
+
+def _tab(number: int) -> Action:
+    name = f"show_tab({number - 1})"
+    return Action(name, (str(number),), str(number), f"Show {TAB_NAMES[number - 1]}", "", lambda at: at.tab != number - 1)
+
+
+ACTIONS: tuple[Action, ...] = (
+    *(_tab(number) for number in range(1, 6)),
+    Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
+    Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
+    Action("search", ("slash",), "/", "Search ops and steps", "search", lambda at: at.has_page),
+    Action("next_match(1)", ("n",), "n", "Next match", "next", lambda at: at.searching),
+    Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda at: at.searching),
+    Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda at: at.selection is not None),
+    Action("runs", ("R",), "R", "Choose a run", "runs", lambda at: at.run_count > 0),
+    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda at: at.host_count > 0),
+    Action("notes", ("w",), "w", "Show notes and problems", "notes", lambda at: at.note_count > 0),
+    Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda at: not at.loading),
+    Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda at: at.loading),
+    Action("swap_background", ("T",), "T", "Light or dark background", "", lambda at: at.colorful),
+    Action("help", ("question_mark",), "?", "Keys, and what the numbers mean", "help"),
+    Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
+    Action("back", ("escape",), "Esc", "Back one level"),
+    Action("suspend_process", ("ctrl+z",), "ctrl+z", "Suspend (fg brings it back)"),
+    Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit", "quit"),
+)
+
+MOTIONS: tuple[Action, ...] = (
+    Action("move(0, 1)", ("j", "down"), "j, down", "Next op"),
+    Action("move(0, -1)", ("k", "up"), "k, up", "Previous op"),
+    Action("move(1, 0)", ("l", "right"), "l, right", "Next step"),
+    Action("move(-1, 0)", ("h", "left"), "h, left", "Previous step"),
+    Action("ends(-1)", ("g", "home"), "g, Home", "First one"),
+    Action("ends(1)", ("G", "end"), "G, End", "Last one"),
+    Action("page(1)", ("pagedown", "space"), "PgDn", "One screen down"),
+    Action("page(-1)", ("pageup",), "PgUp", "One screen up"),
+    Action("page(0.5)", ("ctrl+d",), "ctrl+d", "Half a screen down"),
+    Action("page(-0.5)", ("ctrl+u",), "ctrl+u", "Half a screen up"),
+)
+"""Keys of a page, which each page understands in its own way."""
+
+
+def by_name(name: str) -> Action:
+    """The action of that name, with or without its argument."""
+    return next(action for action in ACTIONS if action.name == name or action.name.partition("(")[0] == name)
+
+
+def possible(situation: Situation) -> list[Action]:
+    """The actions of the palette: what would do something now, and is not a matter of a single motion."""
+    left_out = {"palette", "back", "next_tab(1)", "next_tab(-1)"}
+    return [action for action in ACTIONS if action.name not in left_out and action.possible(situation)]

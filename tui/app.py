@@ -1,0 +1,27 @@
+"""Starts the screen: settles what the terminal can do before Textual is imported, which reads its settings only then."""
+
+from __future__ import annotations
+
+import os
+
+from tpuprof.tui.options import AppOptions
+from tpuprof.tui.terminal import detect, textual_settings
+
+
+def run_app(path: str, *, options: AppOptions) -> int:
+    """Shows the profiles at `path` until the user leaves.
+
+    Returns:
+        The exit code: 0, or 1 after an error in this program, whose traceback is on standard error then.
+    """
+    terminal = detect(os.environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse)
+    for name, value in textual_settings(terminal, os.environ).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    from tpuprof.tui.shell import TpuprofApp  # noqa: PLC0415 - after the settings
+
+    app = TpuprofApp(path, options, terminal)
+    app.run(mouse=terminal.mouse)
+    return app.return_code or 0

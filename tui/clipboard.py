@@ -1,0 +1,46 @@
+"""Where a copied name goes: the terminal's clipboard, tmux's buffer, and a file that is always there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+FILE_NAME = "yank.txt"
+_TMUX_SECONDS = 2.0
+
+
+def yank_file(environ: Mapping[str, str]) -> Path:
+    """``$XDG_STATE_HOME/tpuprof-tui/yank.txt``, by default below ``~/.local/state``."""
+    state = environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if state and os.path.isabs(state) else Path(environ.get("HOME") or "~").expanduser() / ".local/state"
+    return folder / "tpuprof-tui" / FILE_NAME
+
+
+def write_yank_file(text: str, environ: Mapping[str, str]) -> str:
+    """Writes the text to the file; returns its path, or why it could not be written."""
+    path = yank_file(environ)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        return f"not to a file ({error.strerror})"
+    return str(path)
+
+
+def load_tmux_buffer(text: str, environ: Mapping[str, str]) -> bool:
+    """Gives the text to tmux, which passes it on to the terminal; False where there is no tmux to take it.
+
+    tmux by default ignores the escape sequence that sets a terminal's clipboard.
+    """
+    if not environ.get("TMUX"):
+        return False
+    command = ["tmux", "load-buffer", "-w", "-"]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command
+            command, input=text.encode(errors="surrogateescape"), capture_output=True, timeout=_TMUX_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

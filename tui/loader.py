@@ -1,0 +1,220 @@
+"""Loading on a worker thread: from a path to runs to a page, told to the screen by messages alone.
+
+numpy, protobuf and the parsers are imported here, on the thread, when the first screen already stands.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from tpuprof.parsers.errors import Cancelled, ProfileError
+from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview_page import Overview
+    from tpuprof.parsers.session import Progress
+
+PROGRESS_SECONDS = 0.15
+"""At most one progress message in this time, however fast chunks come."""
+
+_ESTIMATE_FROM_SECONDS = 0.5
+
+
+class Pages(Protocol):
+    """What the screen needs of a session (`parsers.session.Session`)."""
+
+    def overview(self, host: str | None = None) -> Overview:
+        """The overview of one host, or of all merged."""
+
+
+ProgressCallback = Callable[["Progress"], None]
+OpenSession = Callable[["Run", ProgressCallback, Callable[[], bool]], Pages]
+FindRuns = Callable[[str], "Logdir"]
+Post = Callable[[LoadMessage], object]
+
+
+def find_runs(path: str) -> Logdir:
+    """`parsers.logdir.open_logdir`, imported when called."""
+    from tpuprof.parsers.logdir import open_logdir  # noqa: PLC0415 - keeps the first frame free of it
+
+    return open_logdir(path)
+
+
+def open_session(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
+    """`parsers.session.Session`, imported when called."""
+    from tpuprof.parsers.session import Session  # noqa: PLC0415 - brings numpy and protobuf
+
+    return Session(run, on_progress, is_cancelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to load.
+
+    Attributes:
+        path: where to look for runs.
+        run_name: which run, by name or the beginning of one; None for the newest.
+        host: which host of it; None for all merged.
+        logdir: the runs, where they are known already; None to look for them (again).
+    """
+
+    path: str
+    run_name: str | None = None
+    host: str | None = None
+    logdir: Logdir | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """One load under way.
+
+    Attributes:
+        generation: counts loads; messages carry it.
+        request: what is asked for.
+        cancelled: set to stop the work.
+        finished: set when the thread is done with the session.
+    """
+
+    generation: int
+    request: Request
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
+
+
+class Loader:
+    """Runs loads one after the other and keeps the session of the last run, whose decoded hosts stay at hand.
+
+    `begin` and `cancel` belong to the screen's thread, `work` to a worker thread.
+
+    Args:
+        find: turns a path into runs.
+        open_pages: turns a run into pages.
+        post: hands a message to the screen; called on the worker thread.
+        clock: seconds, for progress and its estimate.
+    """
+
+    def __init__(
+        self, find: FindRuns, open_pages: OpenSession, post: Post, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._find = find
+        self._open_pages = open_pages
+        self._post = post
+        self._clock = clock
+        self._job: Job | None = None
+        self._kept: _OpenRun | None = None
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a load is under way that nobody cancelled."""
+        return self._job is not None and not self._job.finished.is_set() and not self._job.cancelled.is_set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the newest load was cancelled: what still comes of it is out of date too."""
+        return self._job is not None and self._job.cancelled.is_set()
+
+    @property
+    def generation(self) -> int:
+        """Number of the newest load; messages with another one are out of date."""
+        return self._job.generation if self._job else 0
+
+    def begin(self, request: Request) -> Job:
+        """Makes a load the current one; any older one is cancelled. Its `work` remains to be run on a thread."""
+        self.cancel()
+        self._job = Job(self.generation + 1, request)
+        return self._job
+
+    def cancel(self) -> bool:
+        """Stops the current load, if there is one: at once for the screen, at its next chunk for the thread."""
+        was_loading = self.is_loading
+        if self._job is not None:
+            self._job.cancelled.set()
+        return was_loading
+
+    def work(self, job: Job) -> None:
+        """Does a load and posts what comes of it; what is not the profile's fault is raised."""
+        try:
+            self._load(job)
+        except ProfileError as error:
+            self._tell(job, LoadFailed(job.generation, error))
+        except Cancelled:
+            pass  # the screen said so itself
+        finally:
+            job.finished.set()
+
+    def _load(self, job: Job) -> None:
+        request = job.request
+        logdir = request.logdir or self._find(request.path)
+        run = logdir.find_run(request.run_name)
+        self._tell(job, RunsFound(job.generation, logdir, run))
+        opened = self._opened(job, run)
+        page = opened.pages.overview(request.host)
+        self._tell(job, OverviewReady(job.generation, run, request.host, page))
+
+    def _opened(self, job: Job, run: Run) -> _OpenRun:
+        """The session of a run: the kept one where it is the same run and no other thread still uses it."""
+        kept = self._kept
+        meter = _Meter(job, self._tell, self._clock)
+        if kept is not None and kept.run == run and kept.meter.job.finished.is_set():
+            kept.meter = meter
+            return kept
+        opened = _OpenRun(run, meter)
+        opened.pages = self._open_pages(run, opened.on_progress, opened.is_cancelled)
+        self._kept = opened
+        return opened
+
+    def _tell(self, job: Job, message: LoadMessage) -> None:
+        if not job.cancelled.is_set():
+            self._post(message)
+
+
+class _Meter:
+    """Thins out progress by time and estimates what is left."""
+
+    def __init__(self, job: Job, tell: Callable[[Job, LoadMessage], None], clock: Callable[[], float]) -> None:
+        self.job = job
+        self._tell = tell
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._start = clock()
+        self._last = self._start - PROGRESS_SECONDS
+
+    def report(self, progress: Progress) -> None:
+        """Posts the progress unless one was posted just before; called on any decoding thread."""
+        now = self._clock()
+        with self._lock:
+            if now - self._last < PROGRESS_SECONDS:
+                return
+            self._last = now
+        self._tell(self.job, LoadProgress(self.job.generation, progress, self._left(progress, now - self._start)))
+
+    @staticmethod
+    def _left(progress: Progress, elapsed: float) -> float | None:
+        """Seconds left at the speed so far."""
+        done, total = progress.bytes_done, progress.bytes_total
+        if elapsed < _ESTIMATE_FROM_SECONDS or done <= 0 or done > total:
+            return None
+        return elapsed * (total - done) / done
+
+
+class _OpenRun:
+    """A run's session, whose callbacks go to whichever load uses it now."""
+
+    pages: Pages
+
+    def __init__(self, run: Run, meter: _Meter) -> None:
+        self.run = run
+        self.meter = meter
+
+    def on_progress(self, progress: Progress) -> None:
+        """Passes progress on."""
+        self.meter.report(progress)
+
+    def is_cancelled(self) -> bool:
+        """Whether the load that uses the session now is cancelled."""
+        return self.meter.job.cancelled.is_set()

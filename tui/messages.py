@@ -1,0 +1,57 @@
+"""What the loading thread tells the screen. Each message names its load, so that those of an older one are ignored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.errors import ProfileError
+    from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview_page import Overview
+    from tpuprof.parsers.session import Progress
+
+
+class LoadMessage(Message):
+    """Something about load number `generation`."""
+
+    def __init__(self, generation: int) -> None:
+        super().__init__()
+        self.generation = generation
+
+
+class RunsFound(LoadMessage):
+    """The path led to these runs, and this one is being read."""
+
+    def __init__(self, generation: int, logdir: Logdir, run: Run) -> None:
+        super().__init__(generation)
+        self.logdir = logdir
+        self.run = run
+
+
+class LoadProgress(LoadMessage):
+    """How far decoding is, and how many seconds it will take yet (None where that is too early to say)."""
+
+    def __init__(self, generation: int, progress: Progress, seconds_left: float | None) -> None:
+        super().__init__(generation)
+        self.progress = progress
+        self.seconds_left = seconds_left
+
+
+class OverviewReady(LoadMessage):
+    """The overview of a run, of one host or (None) of all."""
+
+    def __init__(self, generation: int, run: Run, host: str | None, page: Overview) -> None:
+        super().__init__(generation)
+        self.run = run
+        self.host = host
+        self.page = page
+
+
+class LoadFailed(LoadMessage):
+    """The load came to nothing, for a reason that a user can understand."""
+
+    def __init__(self, generation: int, error: ProfileError) -> None:
+        super().__init__(generation)
+        self.error = error

@@ -1,0 +1,591 @@
+"""The app itself: tabs under a header, keys, and what the loading thread reports."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Blur, Click, Key, Resize
+
+from tpuprof.parsers.text import printable
+from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
+from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
+from tpuprof.tui.draw.format import age, size
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request, find_runs, open_session
+from tpuprof.tui.messages import LoadFailed, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.options import AppOptions
+from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.overview import OverviewTab
+from tpuprof.tui.tabs.planned import PLANS, PlannedTab
+from tpuprof.tui.tabs.states import Decoding, Failed, Searching, Stopped
+from tpuprof.tui.terminal import Terminal, detect
+from tpuprof.tui.theme import AnyLine, palette
+from tpuprof.tui.widgets.chrome import (
+    APP_NAME,
+    FootKey,
+    Heading,
+    header_lines,
+    keys_line,
+    message_line,
+    progress_line,
+    prompt_line,
+    tab_at,
+)
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.popup import Choice, Chooser, Reader
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview_page import Overview
+
+SMALLEST = (60, 15)
+
+
+class Header(LineCanvas):
+    """The two lines on top; a click on a tab shows it."""
+
+    def on_click(self, event: Click) -> None:
+        """Shows the tab under the mouse."""
+        app = self.app
+        if event.y == 1 and isinstance(app, TpuprofApp):
+            index = tab_at(event.x, app.tab_index, self.size.width)
+            if index is not None:
+                app.action_show_tab(index)
+
+
+class Prompt(LineCanvas):
+    """The footer; while it has the focus, keys are typed into the search."""
+
+    can_focus = True
+
+    def on_key(self, event: Key) -> None:
+        """Everything printable is text here, whatever it means elsewhere."""
+        app = self.app
+        assert isinstance(app, TpuprofApp)
+        if event.key in ("escape", "enter", "backspace") or (event.character and event.character.isprintable()):
+            event.stop()
+            app.prompt_key(event.key, event.character or "")
+
+    def on_blur(self, event: Blur) -> None:
+        """Losing the focus ends the search, as the terminal getting too small does."""
+        app = self.app
+        if isinstance(app, TpuprofApp) and app.is_prompting:
+            app.prompt_key("enter", "")
+
+
+class TpuprofApp(App[None]):
+    """Shows the profiles at a path.
+
+    Args:
+        path: anything `parsers.logdir.open_logdir` understands.
+        options: what the command line asked for.
+        terminal: what the terminal can do; read from the environment where it is not given.
+        find: how to find runs; a test puts its own here.
+        open_session: how to open one; likewise.
+        now: seconds since 1970, for the age of runs.
+    """
+
+    CSS_PATH = "app.tcss"
+    TITLE = APP_NAME
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (SMALLEST[0], "-broad")]
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (SMALLEST[1], "-high")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in (*ACTIONS, *MOTIONS) if at.keys),
+        Binding("enter", "enter", "Details", show=False),
+    ]
+
+    def __init__(
+        self,
+        path: str,
+        options: AppOptions,
+        terminal: Terminal | None = None,
+        *,
+        find: FindRuns = find_runs,
+        open_session: OpenSession = open_session,
+        now: Callable[[], float] = time.time,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        # Native colours: what the palette says goes to the terminal as it is.
+        super().__init__(ansi_color=True)
+        self.path = path
+        self.options = options
+        self.environ = os.environ if environ is None else environ
+        self.terminal = terminal or detect(
+            self.environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse
+        )
+        self.look = Look.of(self.terminal)
+        self.tab_index = 0
+        self.logdir: Logdir | None = None
+        self.run_shown: Run | None = None
+        self.host_shown: str | None = options.host
+        self._now = now
+        self._wanted = Request(path, options.run, options.host)
+        self._loader = Loader(find, open_session, self._post_if_running)
+        self._progress: LoadProgress | None = None
+        self._flash = ""
+        self._prompt: str | None = None
+        self._found = ""
+
+    # --- widgets
+
+    def compose(self) -> ComposeResult:
+        """Header, tabs, detail line and footer; the tabs to come are made when they are first shown."""
+        look = self.look
+        yield Header(look, self._draw_header, background="bar", id="header")
+        yield OverviewTab(look, id="tab-0")
+        yield LineCanvas(look, self._draw_detail, id="detail")
+        yield Prompt(look, self._draw_footer, background="bar", id="footer")
+        yield LineCanvas(look, self._draw_tiny, id="tiny")
+
+    def on_mount(self) -> None:
+        """Draws the first frame, and only then starts to look for profiles."""
+        self.overview.show_state(Searching(printable(self.path)))
+        if self._driver is not None and not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
+        self.call_after_refresh(self._load, self._wanted)
+
+    def on_unmount(self) -> None:
+        """Lets a decoding thread end at its next chunk, so that leaving does not wait for it."""
+        self._loader.cancel()
+
+    def on_resize(self, event: Resize) -> None:
+        """Says so where there is too little room."""
+        self.query_one("#tiny", LineCanvas).redraw()
+
+    @property
+    def overview(self) -> OverviewTab:
+        """The overview tab."""
+        return self.query_one("#tab-0", OverviewTab)
+
+    @property
+    def tab(self) -> Tab:
+        """The tab that is shown."""
+        return self.query_one(f"#tab-{self.tab_index}", Tab)
+
+    @property
+    def is_prompting(self) -> bool:
+        """Whether a search is being typed."""
+        return self._prompt is not None
+
+    # --- loading
+
+    def _load(self, request: Request) -> None:
+        self._wanted = request
+        self._progress = None
+        job = self._loader.begin(request)
+        if not self.overview.has_page:
+            run = request.run_name if request.logdir else None
+            self.overview.show_state(Decoding(printable(run)) if run else Searching(printable(self.path)))
+        self._work(job)
+        self._redraw_chrome()
+
+    @work(thread=True, exclusive=True, group="load")
+    def _work(self, job: Job) -> None:
+        self._loader.work(job)
+
+    def _post_if_running(self, message: RunsFound | LoadProgress | OverviewReady | LoadFailed) -> None:  # type: ignore[override]
+        if self.is_running:
+            self.post_message(message)
+
+    def _is_current(self, message: RunsFound | LoadProgress | OverviewReady | LoadFailed) -> bool:
+        return message.generation == self._loader.generation and not self._loader.is_cancelled
+
+    def on_runs_found(self, message: RunsFound) -> None:
+        """The path led somewhere."""
+        if not self._is_current(message):
+            return
+        self.logdir = message.logdir
+        if not self.overview.has_page:
+            self.run_shown = message.run
+            self.overview.show_state(Decoding(printable(message.run.name)))
+        self._redraw_chrome()
+
+    def on_load_progress(self, message: LoadProgress) -> None:
+        """Decoding goes on."""
+        if not self._is_current(message):
+            return
+        self._progress = message
+        if not self.overview.has_page and self.run_shown is not None:
+            name = printable(self.run_shown.name)
+            self.overview.show_state(Decoding(name, message.progress, message.seconds_left))
+        self._redraw_chrome()
+
+    def on_overview_ready(self, message: OverviewReady) -> None:
+        """A page is there."""
+        if not self._is_current(message):
+            return
+        self.run_shown, self.host_shown = message.run, message.host
+        self._progress = None
+        self.overview.show_page(message.page)
+        self._redraw_chrome()
+
+    def on_load_failed(self, message: LoadFailed) -> None:
+        """There is no page, for a reason."""
+        if not self._is_current(message):
+            return
+        self._progress = None
+        if message.error.code in ("not_found", "unsupported_scheme", "unreadable"):
+            self.logdir = None
+        searched = self.logdir.searched if self.logdir else ()
+        runs = len(self.logdir.runs) if self.logdir else 0
+        self.overview.show_state(Failed(message.error, searched, runs))
+        self.action_show_tab(0)
+        self._redraw_chrome()
+
+    # --- drawing
+
+    def _redraw_chrome(self) -> None:
+        for name in ("header", "detail", "footer"):
+            self.query_one(f"#{name}", LineCanvas).redraw()
+
+    def _draw_header(self, width: int, height: int) -> list[AnyLine]:
+        return header_lines(self._heading(), width, self.look.glyphs)
+
+    def _heading(self) -> Heading:
+        page = self.overview.page_shown
+        run = self.run_shown
+        if run is None:
+            return Heading(self.path, note_count=len(self._notes()), tab=self.tab_index)
+        facts = []
+        if self.options.demo:
+            facts.append("demo")
+        elif self.logdir and len(self.logdir.runs) > 1:
+            newest = "newest of" if run == self.logdir.runs[0] else "one of"
+            facts.append(f"{newest} {len(self.logdir.runs)} runs")
+        facts.append(_host_words(run, self.host_shown))
+        if page is not None and page.environment.device_type:
+            facts.append(page.environment.device_type)
+        badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
+        return Heading(run.name, tuple(facts), badge, len(self._notes()), self.tab_index)
+
+    def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
+        return [self.overview.detail_line(width) if self.tab_index == 0 else fit([], width, self.look.glyphs)]
+
+    def _draw_footer(self, width: int, height: int) -> list[AnyLine]:
+        glyphs = self.look.glyphs
+        if self._prompt is not None:
+            return [prompt_line(self._prompt, self._found, width, glyphs)]
+        if self._flash:
+            return [message_line(self._flash, width, glyphs)]
+        if self._loader.is_loading and self._progress is not None:
+            return [progress_line(self._progress.progress, self._progress.seconds_left, width, glyphs)]
+        return [keys_line(self._foot_keys(), width)]
+
+    def _foot_keys(self) -> list[FootKey]:
+        """Five to seven keys: the tab's own, then what is possible now."""
+        situation = self.situation
+        keys = list(self.tab.foot_keys) if self.tab.has_page else [FootKey("1-5", "tabs")]
+        wanted = ("cancel_load", "next_match(1)", "search", "yank", "runs", "reload", "help")
+        for action in map(by_name, wanted):
+            if action.short and action.possible(situation) and len(keys) < 7:
+                keys.append(FootKey(action.shown, action.short))
+        return [*keys, FootKey("q", "quit")]
+
+    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
+        words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. q quits."
+        return list(wrap(words, width, "text", self.look.glyphs))
+
+    # --- what is possible
+
+    @property
+    def situation(self) -> Situation:
+        """What the screen is at."""
+        return Situation(
+            tab=self.tab_index,
+            loading=self._loader.is_loading,
+            run_count=len(self.logdir.runs) if self.logdir else 0,
+            host_count=len(self.run_shown.hosts) if self.run_shown else 0,
+            note_count=len(self._notes()),
+            has_page=self.tab.has_page,
+            selection=self.tab.selection,
+            searching=bool(self._found),
+            colorful=self.terminal.color != "mono",
+        )
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys whose action would do nothing now do nothing."""
+        named = next((at for at in ACTIONS if at.name.partition("(")[0] == action), None)
+        if named is None or named.name.startswith("show_tab") or not self.is_running:
+            return True
+        return named.possible(self.situation)
+
+    def on_key(self, event: Key) -> None:
+        """A message in the footer stays until the next key."""
+        if self._flash:
+            self._flash = ""
+            self.query_one("#footer", LineCanvas).redraw()
+
+    # --- actions
+
+    def action_show_tab(self, index: int) -> None:
+        """Shows a tab."""
+        if index == self.tab_index:
+            return
+        self.tab.display = False
+        self.tab_index = index
+        self._end_search()
+        if not self.query(f"#tab-{index}"):
+            self.mount(PlannedTab(self.look, PLANS[index], id=f"tab-{index}"), after="#header")
+        self.tab.display = True
+        self._redraw_chrome()
+
+    def action_next_tab(self, by: int) -> None:
+        """Shows the next or previous tab, around the end."""
+        self.action_show_tab((self.tab_index + by) % 5)
+
+    def action_move(self, across: int, down: int) -> None:
+        """One step of the tab's cursor."""
+        self.tab.move(across, down)
+        self._redraw_chrome()
+
+    def action_ends(self, direction: int) -> None:
+        """To the first or last."""
+        self.tab.ends(direction)
+        self._redraw_chrome()
+
+    def action_page(self, screens: float) -> None:
+        """Up or down by screens."""
+        self.tab.page(screens)
+
+    def action_enter(self) -> None:
+        """Opens what is under the cursor."""
+        tab = self.tab
+        if isinstance(tab, OverviewTab) and tab.place is not None:
+            title = "Step" if tab.place.panel == "steps" else "Op"
+            self.push_screen(Reader(self.look, title, tab.detail_lines))
+
+    def action_back(self) -> None:
+        """Cancels what loads, ends a search, or goes back to the overview; never quits."""
+        if self._loader.is_loading:
+            self.action_cancel_load()
+        elif self._found:
+            self._end_search()
+            self._redraw_chrome()
+        elif self.tab_index != 0:
+            self.action_show_tab(0)
+
+    def action_cancel_load(self) -> None:
+        """Stops loading: the screen says so at once, the thread follows at its next chunk."""
+        if not self._loader.cancel():
+            return
+        progress = self._progress.progress if self._progress else None
+        self._progress = None
+        if self.overview.has_page:
+            self._flash = "Cancelled; this is what was shown before. r loads again."
+        else:
+            name = printable(self.run_shown.name) if self.run_shown else ""
+            self.overview.show_state(Stopped(name, progress))
+        self._redraw_chrome()
+
+    def action_reload(self) -> None:
+        """Looks for runs again and loads the wanted one."""
+        self._load(replace(self._wanted, logdir=None))
+
+    def action_runs(self) -> None:
+        """Lists the runs."""
+        logdir = self.logdir
+        if logdir is None:
+            return
+        choices = [run_choice(run, self._now()) for run in logdir.runs]
+        start = next((at for at, run in enumerate(logdir.runs) if run == self.run_shown), 0)
+        title = f"Runs in {printable(logdir.query)}"
+        chooser = Chooser(self.look, title, ("run", "hosts", "size", "captured"), choices, start)
+        self.push_screen(chooser, self._open_run)
+
+    def _open_run(self, run: Run | None) -> None:
+        if run is None:
+            return
+        self.run_shown = run
+        self.overview.show_state(Decoding(printable(run.name)))
+        self._load(Request(self.path, run.name, None, self.logdir))
+
+    def action_hosts(self) -> None:
+        """Lists the hosts of the run."""
+        run = self.run_shown
+        if run is None:
+            return
+        choices, values = host_choices(run)
+        start = next((at for at, value in enumerate(values) if value == self.host_shown), 0)
+        chooser = Chooser(self.look, f"Hosts of {printable(run.name)}", ("host", "size"), choices, start)
+        self.push_screen(chooser, partial(self._open_host, run))
+
+    def _open_host(self, run: Run, chosen: tuple[str | None] | None) -> None:
+        if chosen is not None:
+            self._load(Request(self.path, run.name, chosen[0], self.logdir))
+
+    def action_notes(self) -> None:
+        """Shows all that is wrong or unknown."""
+        self.push_screen(Reader(self.look, "Notes and problems", self._note_lines))
+
+    def action_help(self) -> None:
+        """Shows the keys of this tab and what its numbers mean."""
+        self.push_screen(Reader(self.look, "Help", self._help_lines))
+
+    def action_palette(self) -> None:
+        """Lists what is possible now."""
+        choices = [Choice((action.title, action.shown), action) for action in possible(self.situation)]
+        chooser = Chooser(self.look, "What can be done now", ("action", "key"), choices, typing=True)
+        self.push_screen(chooser, self._run_chosen)
+
+    async def _run_chosen(self, action: Action | None) -> None:
+        if action is not None:
+            await self.run_action(action.name)
+
+    def action_swap_background(self) -> None:
+        """Changes between the dark and the light palette."""
+        now = self.look.palette
+        self.look = Look(palette(now.color, not now.light), self.look.glyphs)
+        for canvas in self.query(LineCanvas):
+            canvas.set_look(self.look)
+
+    def action_yank(self) -> None:
+        """Copies the selected name."""
+        text = self.tab.selection
+        if text is not None:
+            self._yank(text.encode("utf-8", "replace").decode())
+
+    @work(thread=True, group="yank")
+    def _yank(self, text: str) -> None:
+        tmux = load_tmux_buffer(text, self.environ)
+        where = write_yank_file(text, self.environ)
+        self.call_from_thread(self._yanked, text, tmux, where)
+
+    def _yanked(self, text: str, tmux: bool, where: str) -> None:
+        self.copy_to_clipboard(text)
+        self._flash = f"Copied to {'tmux and the terminal' if tmux else 'the terminal'} (if it takes OSC 52) and {where}"
+        self._redraw_chrome()
+
+    # --- search
+
+    def action_search(self) -> None:
+        """Opens the prompt."""
+        self._prompt, self._found, self._flash = "", "", ""
+        self.query_one("#footer", Prompt).focus()
+        self._redraw_chrome()
+
+    def prompt_key(self, key: str, character: str) -> None:
+        """One key in the prompt."""
+        if key == "escape" or (key == "backspace" and not self._prompt):
+            self._end_search()
+        elif key == "enter":
+            kept = bool(self._prompt)
+            self._prompt = None
+            self.screen.set_focus(None)
+            if not kept:
+                self._end_search()
+        else:
+            self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
+            self._found = self.tab.search(self._prompt)
+        self._redraw_chrome()
+
+    def action_next_match(self, direction: int) -> None:
+        """Next or previous match."""
+        self._flash = self.tab.next_match(direction)
+        self._redraw_chrome()
+
+    def _end_search(self) -> None:
+        was_prompting = self._prompt is not None
+        self._prompt, self._found = None, ""
+        self.tab.search("")
+        if was_prompting:
+            self.screen.set_focus(None)
+
+    # --- texts
+
+    def _notes(self) -> list[str]:
+        """Everything that is wrong with what is shown, a sentence each."""
+        page = self.overview.page_shown
+        notes = list(page.warnings) if page else []
+        problems = [*(self.run_shown.problems if self.run_shown else ()), *(self.logdir.problems if self.logdir else ())]
+        notes += [problem.sentence for problem in problems]
+        return list(dict.fromkeys(notes))
+
+    def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        hints = {
+            problem.sentence: problem.hint
+            for source in (self.run_shown, self.logdir)
+            if source is not None
+            for problem in source.problems
+        }
+        lines: list[Line] = []
+        for note in self._notes():
+            lines += wrap(note, width, "text", glyphs, [("! ", "warn")])
+            if hints.get(note):
+                lines += wrap(hints[note], width, "dim", glyphs, [("  try: ", "key")])
+        page = self.overview.page_shown
+        if page is not None and page.unknown:
+            lines += [fit([], width, glyphs), fit([("What this profile cannot tell", "title")], width, glyphs)]
+            lines += _unknown_lines(page, width, glyphs)
+        return lines
+
+    def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        situation = self.situation
+        lines = [fit([("Keys", "title")], width, glyphs)]
+        if self.tab.has_page:
+            for motion in (*MOTIONS, Action("enter", ("enter",), "Enter", "Details of the op or step")):
+                lines.append(_help_line(motion, width, glyphs))
+        for action in ACTIONS:
+            if action.keys and action.possible(situation):
+                lines.append(_help_line(action, width, glyphs))
+        meaning = self.tab.help_lines(width, glyphs)
+        if meaning:
+            lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
+        return lines
+
+
+def _help_line(action: Action, width: int, glyphs: Glyphs) -> Line:
+    return fit([(f"{action.shown:<14}", "key"), (action.title, "text")], width, glyphs)
+
+
+def _unknown_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """The unknown figures by reason."""
+    reasons: dict[str, list[str]] = {}
+    for key, reason in page.unknown.items():
+        reasons.setdefault(reason, []).append(key.partition(".")[2].replace("_", " ").replace(".", " "))
+    lines: list[Line] = []
+    for reason, names in reasons.items():
+        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [("? ", "dim")])
+    return lines
+
+
+def _host_words(run: Run, host: str | None) -> str:
+    if host is not None:
+        return f"host {host}"
+    count = len(run.hosts)
+    return f"host {run.hosts[0].host}" if count == 1 else f"all {count} hosts"
+
+
+def run_choice(run: Run, now: float) -> Choice[Run]:
+    """A run as a row: name, hosts, size, age, and what is wrong with it."""
+    problems = len(run.problems)
+    warning = run.problems[0].sentence if problems == 1 else f"{problems} problems" if problems else ""
+    if not run.hosts:
+        warning = f"nothing readable: {warning}" if warning else "nothing readable"
+    return Choice((run.name, str(len(run.hosts)), size(run.size_bytes), age(now - run.time)), run, warning)
+
+
+def host_choices(run: Run) -> tuple[list[Choice[tuple[str | None]]], list[str | None]]:
+    """All hosts merged, then each host, then the files that cannot be read; and the host of each row."""
+    values: list[str | None] = [None, *(host.host for host in run.hosts)]
+    everything = Choice[tuple[str | None]]((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), (None,))
+    hosts = [Choice[tuple[str | None]]((host.host, size(host.size_bytes)), (host.host,)) for host in run.hosts]
+    broken = [
+        Choice[tuple[str | None]]((os.path.basename(at.subject), ""), (None,), at.sentence, possible=False)
+        for at in run.problems
+    ]
+    return [everything, *hosts, *broken], values

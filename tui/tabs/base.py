@@ -1,0 +1,53 @@
+"""What every tab can do, so that one set of keys works on all of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.line_canvas import LineCanvas
+
+
+class Tab(LineCanvas):
+    """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
+
+    foot_keys: ClassVar[tuple[FootKey, ...]] = (FootKey("1-5", "tabs"),)
+
+    @property
+    def has_page(self) -> bool:
+        """Whether it shows figures."""
+        return False
+
+    @property
+    def selection(self) -> str | None:
+        """The name under the cursor, for yank."""
+        return None
+
+    def move(self, across: int, down: int) -> None:
+        """One step of a cursor."""
+        self.scroll_lines_to(self.scroll_offset.y + down)
+
+    def ends(self, direction: int) -> None:
+        """To the first (-1) or last (1) of what the cursor moves over."""
+        self.scroll_lines_to(0 if direction < 0 else len(self.lines))
+
+    def page(self, screens: float) -> None:
+        """So many screens down."""
+        self.scroll_lines_to(self.scroll_offset.y + round(screens * self.size.height))
+
+    def enter(self) -> str:
+        """One level deeper; a sentence where there is nothing deeper, or empty."""
+        return ""
+
+    def search(self, text: str) -> str:
+        """Looks for a text and moves to its first match; says what was found. An empty text ends the search."""
+        return ""
+
+    def next_match(self, direction: int) -> str:
+        """Moves to the next (1) or previous (-1) match and says which one it is."""
+        return ""
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the numbers on this tab mean."""
+        return []

@@ -1,0 +1,93 @@
+"""One op or one step in full: the line below the page, and what Enter opens. Pure drawing."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
+from tpuprof.tui.draw.format import count, duration, flop_rate, percent
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+
+_LABEL = 22
+
+
+def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
+    """An op's full name in one line, as far as it fits, and what kind of op it is."""
+    ascii_only = glyphs.name == "ascii"
+    kind = clean(op.hlo_category or "category unknown", ascii_only)
+    head: list[Span] = [(" op ", "dim")]
+    room = width - 4 - len(kind) - 4
+    if room < 24:
+        return fit([*head, (cut_middle(clean(op.name, ascii_only), width - 5, glyphs), "strong")], width, glyphs)
+    name = cut_middle(clean(op.name, ascii_only), room, glyphs)
+    return fit([*head, (name, "strong"), (f"  {glyphs.dot} {kind}", "dim")], width, glyphs)
+
+
+def step_line(step: Step, width: int, glyphs: Glyphs) -> Line:
+    """When a step began and how its cores waited for input."""
+    ascii_only = glyphs.name == "ascii"
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, ascii_only), "strong"), ("  starts at ", "dim")]
+    spans.append((duration(step.start_ps, ascii_only), "text"))
+    parts = step.breakdown
+    if parts is not None:
+        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
+        spans += [("  waits for input ", "dim"), (percent(parts.infeed_percent_average), "text")]
+        spans += [(" of its time, by core ", "dim"), (f"{least} {glyphs.dash} {most}", "text")]
+    return fit(spans, width, glyphs)
+
+
+def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """All that the overview knows of an op."""
+    ascii_only = glyphs.name == "ascii"
+    lines = wrap(op.name, width, "strong", glyphs)
+    rows = [
+        ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
+        ("HLO category", clean(op.hlo_category or "not in the profile", ascii_only)),
+        ("framework op type", clean(op.category, ascii_only)),
+        ("self time", f"{duration(op.self_time_ps, ascii_only)}, over all cores"),
+        ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
+        ("occurrences", count(op.occurrences)),
+        ("rate", "no FLOPs in the profile" if op.gflops_per_second is None else flop_rate(op.gflops_per_second)),
+    ]
+    rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
+    if rank:
+        rows.insert(0, ("rank", f"{rank} of {count(page.op_count)} HLO ops, by self time"))
+    return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+
+
+def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """A step's time by part, and how it compares with the others."""
+    ascii_only = glyphs.name == "ascii"
+    middle = median(other.duration_ps for other in page.steps)
+    rows = [
+        ("duration", f"{duration(step.duration_ps, ascii_only)}, of its slowest core"),
+        ("median of all steps", duration(middle, ascii_only)),
+        ("starts at", f"{duration(step.start_ps, ascii_only)} in the profile"),
+    ]
+    time = page.performance.step_time
+    if time is not None and time.source == "modules":
+        rows.append(("inferred", time.note))
+    parts = step.breakdown
+    if parts is None:
+        rows.append(("where its time went", "the profile does not tell"))
+    else:
+        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
+        rows += [
+            ("compute", f"{duration(parts.compute_ps, ascii_only)} on the least busy core"),
+            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, ascii_only)),
+            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, ascii_only)),
+            ("waiting for input", f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"),
+            ("output", duration(parts.outfeed_ps, ascii_only)),
+            ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
+            ("idle", duration(parts.idle_ps, ascii_only)),
+        ]
+    head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
+    return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+
+
+def _rows(rows: list[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    lines: list[Line] = []
+    for label, value in rows:
+        lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])
+    return lines

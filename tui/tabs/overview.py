@@ -1,0 +1,280 @@
+"""The overview tab: the page, a cursor in its steps and one in its ops, and search over both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.overview import Cursor, compose
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.details import op_details, op_line, step_details, step_line
+from tpuprof.tui.tabs.states import Searching, State, state_lines
+from tpuprof.tui.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.line_canvas import Look
+
+Panel = Literal["ops", "steps"]
+
+_TALL = 100
+"""A screen of so many lines has room for the whole table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An op or a step of the page, by index."""
+
+    panel: Panel
+    index: int
+
+
+class OverviewTab(Tab):
+    """Shows an overview, or the state of loading one."""
+
+    foot_keys: ClassVar[tuple[FootKey, ...]] = (FootKey("j k", "op"), FootKey("h l", "step"), FootKey("Enter", "details"))
+
+    def __init__(self, look: Look, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(look, id=id)
+        self._page: Overview | None = None
+        self._state: State = Searching("")
+        self._panel: Panel = "ops"
+        self._step: int | None = None
+        self._op = 0
+        self._first_op_line = -1
+        self._first_step_line = -1
+        self._matches: tuple[Place, ...] = ()
+        self._match = -1
+
+    # --- what it shows
+
+    def show_page(self, page: Overview) -> None:
+        """Shows a page; the cursors stay on the same op and step where the new page has them."""
+        old, self._page = self._page, page
+        self._op = _same_op(old, page, self._op)
+        self._step = _same_step(old, page, self._step)
+        if not page.top_ops and page.steps:
+            self._panel = "steps"
+        self._matches, self._match = (), -1
+        self.redraw()
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of a page."""
+        self._page, self._state = None, state
+        self.scroll_lines_to(0)
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The page or the state."""
+        glyphs = self.look.glyphs
+        if self._page is None:
+            return state_lines(self._state, width, height, glyphs)
+        drawn = fitted(self._page, width, height, glyphs, Cursor(self._step, self._op))
+        self._first_step_line, self._first_op_line = drawn.first_step_line, drawn.first_op_line
+        return drawn.lines
+
+    def detail_line(self, width: int) -> AnyLine:
+        """One line on what is under the cursor."""
+        glyphs = self.look.glyphs
+        step, op = self._selected_step, self._selected_op
+        if step is not None:
+            return step_line(step, width, glyphs)
+        return op_line(op, width, glyphs) if op is not None else fit([], width, glyphs)
+
+    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All there is to say about what is under the cursor."""
+        step, op = self._selected_step, self._selected_op
+        if self._page is not None and step is not None:
+            return step_details(step, self._page, width, glyphs)
+        if self._page is not None and op is not None:
+            return op_details(op, self._page, width, glyphs)
+        return []
+
+    @property
+    def page_shown(self) -> Overview | None:
+        """The page, where one is shown."""
+        return self._page
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page is shown, rather than a state."""
+        return self._page is not None
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of the op, or the step's name."""
+        step, op = self._selected_step, self._selected_op
+        return step.name if step is not None else op.name if op is not None else None
+
+    @property
+    def place(self) -> Place | None:
+        """Where the cursor is."""
+        if self._selected_step is not None and self._step is not None:
+            return Place("steps", self._step)
+        return Place("ops", self._op) if self._selected_op is not None else None
+
+    @property
+    def _selected_step(self) -> Step | None:
+        if self._page is None or self._panel != "steps" or self._step is None:
+            return None
+        return self._page.steps[self._step]
+
+    @property
+    def _selected_op(self) -> TopOp | None:
+        if self._page is None or self._panel != "ops" or not self._page.top_ops:
+            return None
+        return self._page.top_ops[self._op]
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Across moves over steps, down over ops."""
+        page = self._page
+        if page is None:
+            return
+        if across and page.steps:
+            slowest = max(range(len(page.steps)), key=lambda at: page.steps[at].duration_ps)
+            self._go(Place("steps", slowest if self._step is None else self._step + across))
+        elif down and page.top_ops:
+            self._go(Place("ops", self._op + down))
+        elif down:
+            super().move(across, down)
+
+    def ends(self, direction: int) -> None:
+        """First or last of what the cursor moved over last."""
+        if self._page is None:
+            return
+        last = len(self._page.steps if self._panel == "steps" else self._page.top_ops) - 1
+        if last >= 0:
+            self._go(Place(self._panel, 0 if direction < 0 else last))
+
+    def _go(self, place: Place) -> None:
+        page = self._page
+        if page is None:
+            return
+        self._panel = place.panel
+        if place.panel == "steps":
+            self._step = max(0, min(place.index, len(page.steps) - 1))
+            line = self._first_step_line
+        else:
+            self._op = max(0, min(place.index, len(page.top_ops) - 1))
+            line = self._first_op_line
+        self.redraw()
+        if place.panel == "ops" and self._first_op_line >= 0:
+            line = next((y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark), line)
+        if line >= 0:
+            self.scroll_to_line(line)
+
+    # --- searching
+
+    def search(self, text: str) -> str:
+        """Finds ops by name or category and steps by name; moves to the first."""
+        self._matches = () if self._page is None or not text else find(self._page, text)
+        self._match = -1
+        if not text:
+            return ""
+        if self._matches:
+            self.next_match(1)
+        return found(self._matches)
+
+    def next_match(self, direction: int) -> str:
+        """Moves to the next match; says its number."""
+        if not self._matches:
+            return "no match"
+        self._match = (self._match + direction) % len(self._matches)
+        self._go(self._matches[self._match])
+        return f"match {self._match + 1} of {len(self._matches)}"
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the figures of the overview mean."""
+        lines: list[Line] = []
+        for name, meaning in MEANINGS:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
+        return lines
+
+
+MEANINGS: tuple[tuple[str, str], ...] = (
+    ("Step time", "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program."),
+    ("Duty cycle", "share of the capture in which a chip ran an op that is neither infeed, outfeed nor host transfer."),
+    ("Idle", "share of the capture in which a core ran no op at all."),
+    ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
+    ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
+    ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
+    ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
+    ("Steps", "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked."),
+    ("self", "share of the self time of all ops, idle left out: what an op takes without the ops inside it."),
+    ("count", "how often the op ran, summed over cores."),
+    ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
+    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The page's lines and where in it steps and ops begin."""
+
+    lines: tuple[Line, ...]
+    first_step_line: int
+    first_op_line: int
+
+
+def fitted(page: Overview, width: int, height: int, glyphs: Glyphs, cursor: Cursor) -> Drawn:
+    """The page for a screen; where not all ops fit, the table holds those around the cursor."""
+    frame = compose(page, width, height, glyphs, cursor)
+    lines, begin = frame.lines, frame.first_op_line
+    drawn = _op_rows(lines, begin)
+    shown = max(min(drawn, 2), min(drawn, height - begin))
+    if 0 < shown < len(page.top_ops):
+        full, taller = frame, height
+        while (missing := len(page.top_ops) - _op_rows(full.lines, full.first_op_line)) and taller < 2 * _TALL:
+            taller += missing
+            full = compose(page, width, taller, glyphs, cursor)
+        first = max(0, (cursor.op or 0) - shown + 1)
+        rows = full.lines[full.first_op_line + first : full.first_op_line + first + shown]
+        lines = (*lines[:begin], *rows, *lines[begin + drawn :])
+    return Drawn(lines, frame.first_step_line, begin)
+
+
+def _op_rows(lines: Sequence[Line], begin: int) -> int:
+    """Rows of the table of ops from line `begin` on: they start with the place of the cursor's mark."""
+    if begin < 0:
+        return 0
+    at = begin
+    while at < len(lines) and lines[at] and lines[at][0][1] == "mark":
+        at += 1
+    return at - begin
+
+
+def find(page: Overview, text: str) -> tuple[Place, ...]:
+    """Ops whose name or category holds the text, then steps whose name does; case does not matter."""
+    wanted = text.casefold()
+    ops = [
+        Place("ops", at)
+        for at, op in enumerate(page.top_ops)
+        if any(wanted in (words or "").casefold() for words in (op.name, op.category, op.hlo_category, op.op_class))
+    ]
+    return (*ops, *(Place("steps", at) for at, step in enumerate(page.steps) if wanted in step.name.casefold()))
+
+
+def found(matches: Sequence[Place]) -> str:
+    """``3 ops, 1 step``."""
+    ops = sum(match.panel == "ops" for match in matches)
+    steps = len(matches) - ops
+    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((ops, "op"), (steps, "step")) if number]
+    return ", ".join(parts) or "no match"
+
+
+def _same_op(old: Overview | None, new: Overview, index: int) -> int:
+    if old is not None and index < len(old.top_ops):
+        name = old.top_ops[index].name
+        return next((at for at, op in enumerate(new.top_ops) if op.name == name), 0)
+    return 0
+
+
+def _same_step(old: Overview | None, new: Overview, index: int | None) -> int | None:
+    if old is None or index is None or index >= len(old.steps):
+        return None
+    name = old.steps[index].name
+    return next((at for at, step in enumerate(new.steps) if step.name == name), None)

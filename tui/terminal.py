@@ -1,0 +1,127 @@
+"""What the terminal can do, told from its environment alone: colours, characters, the way it is connected.
+
+Nothing here reads or changes the process: the environment comes as an argument, and what Textual should be told goes
+back as a mapping. So a test can stand at any terminal, and importing this costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ColorMode = Literal["truecolor", "256", "16", "mono"]
+
+REMOTE_FRAMES_PER_SECOND = 20
+
+_TRUECOLOR_TERMS = ("direct", "kitty", "alacritty", "ghostty", "wezterm", "foot")
+_MONO_TERMS = ("vt1", "vt2", "vt3", "xterm-mono", "ansi-mono")
+_COLOR_SYSTEMS: dict[ColorMode, str] = {"truecolor": "truecolor", "256": "256", "16": "standard", "mono": "standard"}
+_CHOICES: dict[str, ColorMode] = {"truecolor": "truecolor", "256": "256", "16": "16", "never": "mono"}
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What to draw with, and how sparingly.
+
+    Attributes:
+        obstacle: why no screen can be drawn here at all, as a sentence; empty where one can.
+        color: how many colours; `mono` means none, only bold, reverse and underline.
+        light: the background is light.
+        unicode: block and line characters come out as such.
+        remote: reached over SSH, so bytes count and the mouse is left to the terminal.
+        mouse: whether to ask the terminal for mouse events.
+        multiplexer: `tmux`, `screen` or nothing.
+    """
+
+    obstacle: str
+    color: ColorMode
+    light: bool
+    unicode: bool
+    remote: bool
+    mouse: bool
+    multiplexer: Literal["", "tmux", "screen"]
+
+
+def detect(
+    environ: Mapping[str, str],
+    *,
+    color: str = "auto",
+    ascii_only: bool | None = None,
+    mouse: bool | None = None,
+    is_tty: bool = True,
+) -> Terminal:
+    """Reads the terminal off its environment variables; what the user asked for goes before what they say.
+
+    Args:
+        environ: such as `os.environ`.
+        color: `auto`, `truecolor`, `256`, `16` or `never`.
+        ascii_only: True or False where the user said so, None to go by the locale.
+        mouse: likewise; None means on, but off over SSH.
+        is_tty: whether input and output are a terminal.
+    """
+    term = environ.get("TERM", "")
+    remote = any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"))
+    return Terminal(
+        obstacle=_obstacle(term, is_tty),
+        color=_CHOICES.get(color) or _color_mode(term, environ),
+        light=_is_light(environ),
+        unicode=_is_utf8(term, environ) if ascii_only is None else not ascii_only,
+        remote=remote,
+        mouse=not remote if mouse is None else mouse,
+        multiplexer="tmux" if environ.get("TMUX") else "screen" if environ.get("STY") else "",
+    )
+
+
+def textual_settings(terminal: Terminal, environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Environment variables to set (or, where None, to remove) before Textual is imported.
+
+    Animation is off: it costs bytes and time and says nothing. Frame rate, key delay and theme stay as the user set
+    them.
+    """
+    settings: dict[str, str | None] = {
+        "TEXTUAL_COLOR_SYSTEM": _COLOR_SYSTEMS[terminal.color],
+        "TEXTUAL_ANIMATIONS": "none",
+        "TEXTUAL_SMOOTH_SCROLL": "0",
+        "NO_COLOR": "1" if terminal.color == "mono" else None,
+    }
+    if terminal.remote and "TEXTUAL_FPS" not in environ:
+        settings["TEXTUAL_FPS"] = str(REMOTE_FRAMES_PER_SECOND)
+    return settings
+
+
+def _obstacle(term: str, is_tty: bool) -> str:
+    if not is_tty:
+        return "Input or output is not a terminal."
+    if term in ("", "dumb", "unknown"):
+        return f"The terminal can't place text (TERM is {term})." if term else "TERM is not set."
+    return ""
+
+
+def _color_mode(term: str, environ: Mapping[str, str]) -> ColorMode:
+    """Colours by NO_COLOR (when not empty, as its convention has it), then COLORTERM, then TERM.
+
+    SSH passes TERM on but not COLORTERM, so that most remote terminals say 256.
+    """
+    if environ.get("NO_COLOR") or term.startswith(_MONO_TERMS):
+        return "mono"
+    if environ.get("COLORTERM", "").lower() in ("truecolor", "24bit") or any(name in term for name in _TRUECOLOR_TERMS):
+        return "truecolor"
+    return "256" if "256" in term else "16"
+
+
+def _is_light(environ: Mapping[str, str]) -> bool:
+    """A light background, by TEXTUAL_THEME, else by the last number of COLORFGBG (7 and 15 are white)."""
+    theme = environ.get("TEXTUAL_THEME", "")
+    if theme:
+        return "light" in theme
+    return environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+
+
+def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
+    """Whether the locale is UTF-8. Python's own encoding doesn't tell: under LANG=C it says UTF-8 all the same.
+
+    The Linux console has a font of 256 or 512 characters, without eighth blocks.
+    """
+    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
+    return "utf8" in locale.lower().replace("-", "") and term != "linux"

@@ -1,0 +1,196 @@
+"""The one kind of widget this app draws with: a list of lines, repainted only where it changed.
+
+A page is drawn by pure functions into lines of spans. `LineCanvas` turns each line into a strip of cells once, keeps it
+for as long as the line is shown, and on a redraw compares old and new lines and repaints the cells that differ: over a
+slow connection a cursor step costs some hundred bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
+from tpuprof.tui.terminal import Terminal
+from tpuprof.tui.theme import AnyKey, AnyLine, Palette, palette
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What everything is drawn with."""
+
+    palette: Palette
+    glyphs: Glyphs
+
+    @classmethod
+    def of(cls, terminal: Terminal) -> Look:
+        """The look that suits a terminal."""
+        glyphs = (PLAIN if terminal.color == "mono" else BLOCK) if terminal.unicode else ASCII
+        return cls(palette(terminal.color, terminal.light), glyphs)
+
+
+Drawing = Callable[[int, int], Sequence[AnyLine]]
+
+
+class LineCanvas(ScrollView, inherit_bindings=False):
+    """Shows the lines that `draw` returns.
+
+    Subclasses override `draw` or hand in a function; whoever changes what it draws from calls `redraw`. The lines may
+    be more than fit: the canvas then scrolls (`scroll_to_line`), without scroll bars.
+
+    Args:
+        look: palette and glyphs.
+        drawing: takes width and height and returns the lines, for canvases that are no subclass.
+        background: the style key of cells that no line covers.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+    DEFAULT_CSS = """
+    LineCanvas {
+        overflow: hidden hidden;
+        scrollbar-size: 0 0;
+    }
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        drawing: Drawing | None = None,
+        *,
+        background: AnyKey = "text",
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        super().__init__(id=id)
+        self.look = look
+        self._drawing = drawing
+        self._background = background
+        self._lines: tuple[AnyLine, ...] = ()
+        self._strips: dict[AnyLine, Strip] = {}
+        self._drawn_width = 0
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The lines to show on `width` by `height` cells; each should be `width` cells wide."""
+        return self._drawing(width, height) if self._drawing else ()
+
+    @property
+    def lines(self) -> tuple[AnyLine, ...]:
+        """The lines as last drawn."""
+        return self._lines
+
+    def redraw(self) -> None:
+        """Draws again and repaints the cells that differ from what is shown."""
+        width, height = self.size
+        if not width or not height:
+            return
+        old, new = self._lines, tuple(self.draw(width, height))
+        self._lines = new
+        if width != self._drawn_width or not old:
+            self._drawn_width = width
+            self._strips.clear()
+            self.virtual_size = Size(width, len(new))
+            self.refresh()
+            return
+        shown = set(new)
+        self._strips = {line: strip for line, strip in self._strips.items() if line in shown}
+        if len(old) != len(new):
+            self.virtual_size = Size(width, len(new))
+        top = self.scroll_offset.y
+        regions = [
+            Region(begin, y - top, end - begin, 1)
+            for y in range(max(len(old), len(new)))
+            if top <= y < top + height
+            for begin, end in [self._changed(old[y] if y < len(old) else (), new[y] if y < len(new) else (), width)]
+            if begin < end
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def set_look(self, look: Look) -> None:
+        """Changes palette or glyphs and paints everything anew."""
+        self.look = look
+        self._lines = ()
+        self.redraw()
+
+    def scroll_to_line(self, y: int, margin: int = 1) -> None:
+        """Scrolls as little as needed to show line `y` and, where there is room, `margin` lines around it."""
+        height = self.size.height
+        margin = max(0, min(margin, (height - 1) // 2))
+        self.scroll_lines_to(max(y + margin - height + 1, min(self.scroll_offset.y, y - margin)))
+
+    def scroll_lines_to(self, top: int) -> None:
+        """Shows the lines from `top` on, as far as there are any."""
+        top = max(0, min(top, len(self._lines) - self.size.height))
+        self.scroll_to(y=top, animate=False, force=True, immediate=True)
+
+    def render_line(self, y: int) -> Strip:
+        """The strip of one visible row (Textual's line interface)."""
+        at = y + self.scroll_offset.y
+        return self._strip(self._lines[at] if at < len(self._lines) else (), self.size.width)
+
+    def on_resize(self, event: Resize) -> None:
+        """Lines depend on the size."""
+        self.redraw()
+
+    def _strip(self, line: AnyLine, width: int) -> Strip:
+        strip = self._strips.get(line)
+        if strip is None or strip.cell_length != width:
+            strip = strip_of(line, width, self.look.palette, self._background)
+            self._strips[line] = strip
+        return strip
+
+    def _changed(self, old: AnyLine, new: AnyLine, width: int) -> tuple[int, int]:
+        """First and last-but-one column in which two lines look different."""
+        if old == new:
+            return 0, 0
+        before, after = self._strip(old, width), self._strip(new, width)
+        a, b = _cells(before), _cells(after)
+        if a is None or b is None:
+            return 0, width
+        begin, end = 0, width
+        while begin < end and a[begin] == b[begin]:
+            begin += 1
+        while end > begin and a[end - 1] == b[end - 1]:
+            end -= 1
+        return begin, end
+
+
+def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "text") -> Strip:
+    """A line as exactly `width` cells, every one of them styled.
+
+    Neighbouring spans that look alike are joined, and blanks take the style before them where only ink differs: each
+    change of style costs some twenty bytes on the wire.
+    """
+    segments: list[Segment] = []
+    styles = colors.styles
+    ground = styles[background]
+    for text, key in line:
+        style = styles[key]
+        if segments:
+            last = segments[-1]
+            assert last.style is not None
+            blank = not text.strip(" ") and last.style.bgcolor == style.bgcolor
+            if last.style == style or (blank and not _is_marked(style) and not _is_marked(last.style)):
+                segments[-1] = Segment(last.text + text, last.style)
+                continue
+        segments.append(Segment(text, style))
+    strip = Strip(segments)
+    return strip if strip.cell_length == width else strip.adjust_cell_length(width, ground)
+
+
+def _is_marked(style: object) -> bool:
+    """Whether a blank in this style can be seen apart from its background."""
+    return bool(getattr(style, "reverse", None) or getattr(style, "underline", None))
+
+
+def _cells(strip: Strip) -> list[tuple[str, object]] | None:
+    """Character and style of each cell; None where a character is not one cell wide."""
+    cells = [(character, segment.style) for segment in strip for character in segment.text]
+    return cells if len(cells) == strip.cell_length else None

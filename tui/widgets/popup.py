@@ -1,0 +1,370 @@
+"""What opens above a page: a framed panel, as a text to read (`Reader`) or a list to choose from (`Chooser`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Click, Key, Resize
+from textual.screen import ModalScreen
+
+from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+
+T = TypeVar("T")
+
+WIDEST = 100
+
+_ON_PANEL: dict[str, AnyKey] = {
+    "text": "panel",
+    "dim": "panel.dim",
+    "strong": "panel.strong",
+    "title": "panel.title",
+    "rule": "panel.frame",
+    "good": "panel",
+    "warn": "panel.warn",
+    "bad": "panel.warn",
+    "key": "panel.key",
+    "cursor": "panel.cursor",
+    "mark": "panel.key",
+}
+
+
+def on_panel(line: Line) -> AnyLine:
+    """A line of a page, in the styles of a panel."""
+    return tuple((text, _ON_PANEL.get(key, "panel")) for text, key in line)
+
+
+def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: Glyphs) -> list[AnyLine]:
+    """Lines of `width` - 4 cells in a frame, with a title above and keys below."""
+    block = glyphs.name == "block"
+    corners = ("╭", "╮", "╰", "╯") if block else ("+", "+", "+", "+")
+    side: AnySpan = (glyphs.vertical, "panel.frame")
+    head = cut(clean(title, not block), width - 6, glyphs)
+    tail = cut(foot, width - 6, glyphs)
+    top: AnyLine = (
+        (corners[0] + glyphs.horizontal, "panel.frame"),
+        (f" {head} ", "panel.title"),
+        (glyphs.horizontal * (width - len(head) - 5) + corners[1], "panel.frame"),
+    )
+    bottom: AnyLine = (
+        (corners[2] + glyphs.horizontal * (width - len(tail) - 5), "panel.frame"),
+        (f" {tail} ", "panel.dim"),
+        (glyphs.horizontal + corners[3], "panel.frame"),
+    )
+    return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
+
+
+class Popup(ModalScreen[T]):
+    """A framed panel in the middle of the screen; Escape closes it."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", show=False),
+        Binding("Q,ctrl+c,ctrl+q", "app.quit", show=False),
+        Binding("j,down", "move(1)", show=False),
+        Binding("k,up", "move(-1)", show=False),
+        Binding("g,home", "ends(-1)", show=False),
+        Binding("G,end", "ends(1)", show=False),
+        Binding("pagedown,space", "page(1.0)", show=False),
+        Binding("pageup", "page(-1.0)", show=False),
+        Binding("ctrl+d", "page(0.5)", show=False),
+        Binding("ctrl+u", "page(-0.5)", show=False),
+        Binding("ctrl+z", "app.suspend_process", show=False),
+        Binding("tab,shift+tab", "nothing", show=False),
+    ]
+    DEFAULT_CSS = """
+    Popup { align: center middle; background: transparent; }
+    """
+
+    def __init__(self, look: Look, title: str) -> None:
+        super().__init__()
+        self.look = look
+        self.panel_title = title
+        self.panel = LineCanvas(look, self._draw, background="panel", id="panel")
+        self.top = 0
+
+    def compose(self) -> ComposeResult:
+        """The panel."""
+        yield self.panel
+
+    def on_mount(self) -> None:
+        """Sizes the panel before its first frame."""
+        self._fit()
+
+    def on_resize(self, event: Resize) -> None:
+        """Sizes the panel anew."""
+        self._fit()
+
+    def action_nothing(self) -> None:
+        """Keeps a key from doing here what it does elsewhere."""
+
+    def action_move(self, down: int) -> None:
+        """Scrolls by lines."""
+        self._scroll(self.top + down)
+
+    def action_ends(self, direction: int) -> None:
+        """Scrolls to the beginning or the end."""
+        self._scroll(0 if direction < 0 else self.row_count())
+
+    def action_page(self, screens: float) -> None:
+        """Scrolls by screens."""
+        self._scroll(self.top + round(screens * self.room))
+
+    def action_close(self) -> None:
+        """Back to where we came from."""
+        self.dismiss(None)
+
+    def row_count(self) -> int:
+        """Rows of the whole body, at the present width."""
+        raise NotImplementedError
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """Some rows of the body."""
+        raise NotImplementedError
+
+    def foot(self) -> str:
+        """The keys, for the frame's lower edge."""
+        return "Esc closes"
+
+    @property
+    def inner_width(self) -> int:
+        """Cells of a row."""
+        return max(8, min(self.size.width - 4, WIDEST) - 4)
+
+    @property
+    def room(self) -> int:
+        """Rows that fit."""
+        return max(1, min(self.row_count(), self.size.height - 4))
+
+    def _scroll(self, top: int) -> None:
+        self.top = max(0, min(top, self.row_count() - self.room))
+        self.panel.redraw()
+
+    def _fit(self) -> None:
+        if not self.size.width:
+            return
+        self.panel.styles.width = self.inner_width + 4
+        self.panel.styles.height = self.room + 2
+        self.top = max(0, min(self.top, self.row_count() - self.room))
+
+    def _draw(self, width: int, height: int) -> list[AnyLine]:
+        inner = width - 4
+        body = self.rows(self.top, height - 2, inner)
+        body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
+        return framed(self.panel_title, body, self.foot(), width, self.look.glyphs)
+
+
+class Reader(Popup[None]):
+    """A text to read.
+
+    Args:
+        lines: draws the text for a width.
+    """
+
+    def __init__(self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
+        super().__init__(look, title)
+        self._make = lines
+        self._made: tuple[int, list[Line]] = (0, [])
+
+    def row_count(self) -> int:
+        """Lines of the text."""
+        return len(self._text(self.inner_width))
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """Some lines of the text."""
+        return [on_panel(line) for line in self._text(width)[first : first + count]]
+
+    def foot(self) -> str:
+        """How far the text goes, where it doesn't fit."""
+        total = self.row_count()
+        if total <= self.room:
+            return "Esc closes"
+        return f"{self.top + 1}-{min(total, self.top + self.room)} of {total}   j k scroll   Esc closes"
+
+    def _text(self, width: int) -> list[Line]:
+        if self._made[0] != width:
+            self._made = (width, self._make(width, self.look.glyphs))
+        return self._made[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[T]):
+    """One row of a list.
+
+    Attributes:
+        cells: one text a column.
+        value: what choosing it answers.
+        warning: a text after the columns that says what is wrong with it.
+        possible: whether it can be chosen.
+    """
+
+    cells: tuple[str, ...]
+    value: T
+    warning: str = ""
+    possible: bool = True
+
+
+class Chooser(Popup[T | None], Generic[T]):
+    """A list to choose from, with a filter.
+
+    Args:
+        columns: headings; the first column takes the room that the others leave.
+        choices: the rows.
+        start: index of the row under the cursor at first.
+        typing: whether keys type into the filter from the beginning, rather than after ``/``.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        title: str,
+        columns: tuple[str, ...],
+        choices: Sequence[Choice[T]],
+        start: int = 0,
+        typing: bool = False,
+    ) -> None:
+        super().__init__(look, title)
+        self.columns = columns
+        self.choices = tuple(choices)
+        self.typing = self._types_at_once = typing
+        self.filter = ""
+        self.cursor = start
+
+    @property
+    def matching(self) -> list[Choice[T]]:
+        """The rows that hold every word of the filter."""
+        words = self.filter.casefold().split()
+        return [
+            choice
+            for choice in self.choices
+            if all(word in " ".join((*choice.cells, choice.warning)).casefold() for word in words)
+        ]
+
+    def row_count(self) -> int:
+        """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""
+        return len(self.choices) + 2
+
+    def foot(self) -> str:
+        """The keys."""
+        return "Enter chooses   Esc back" if self.typing else "Enter chooses   / filter   Esc back"
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """The filter, the headings, and the rows around the cursor."""
+        glyphs = self.look.glyphs
+        matching = self.matching
+        widths = self._widths(width)
+        room = count - 2
+        top = max(0, min(self.cursor - room // 2, len(matching) - room))
+        lines = [self._filter_line(len(matching), width), self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
+        for at in range(top, min(len(matching), top + room)):
+            choice = matching[at]
+            key: AnyKey = "panel.cursor" if at == self.cursor else "panel" if choice.possible else "panel.dim"
+            mark = glyphs.mark if at == self.cursor else " "
+            lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
+        return lines
+
+    def _filter_line(self, shown: int, width: int) -> AnyLine:
+        if not self.typing and not self.filter:
+            return pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
+        cursor = "_" if self.typing else ""
+        text = clean(self.filter, self.look.glyphs.name == "ascii")
+        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong"), (cursor, "panel.key")]
+        return pad([*spans, (f"   {shown} of {len(self.choices)}", "panel.dim")], width, "panel")
+
+    def _widths(self, width: int) -> list[int]:
+        """Cells of each column but the first, by its widest cell."""
+        rest = [
+            max(len(clean(row[at])) for row in (self.columns, *(choice.cells for choice in self.choices)))
+            for at in range(1, len(self.columns))
+        ]
+        return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
+
+    def _row_line(
+        self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
+    ) -> AnyLine:
+        glyphs = self.look.glyphs
+        ascii_only = glyphs.name == "ascii"
+        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
+        first = min(widths[0], max(longest, len(self.columns[0])))
+        spans: list[AnySpan] = [(f"{mark} ", key)]
+        for at, cell in enumerate(cells):
+            room = first if at == 0 else widths[at]
+            text = cut_middle(clean(cell, ascii_only), room, glyphs)
+            spans.append((f"{text:<{room}}" if at == 0 else f"  {text:>{room}}", key))
+        left = width - sum(len(text) for text, _ in spans)
+        if warning and left > 6:
+            spans.append(("  " + cut(clean(warning, ascii_only), left - 2, glyphs), "panel.warn" if key == "panel" else key))
+        return pad(spans, width, key)
+
+    # --- keys
+
+    def on_key(self, event: Key) -> None:
+        """Types into the filter, where typing is on; Enter and Escape work throughout."""
+        if event.key == "enter":
+            event.stop()
+            self._choose()
+        elif self.typing and event.key == "backspace":
+            event.stop()
+            self._set_filter(self.filter[:-1])
+        elif self.typing and event.key in ("ctrl+n", "ctrl+p"):
+            event.stop()
+            self.action_move(1 if event.key == "ctrl+n" else -1)
+        elif self.typing and event.character and event.character.isprintable():
+            event.stop()
+            self._set_filter(self.filter + event.character)
+        elif not self.typing and event.key == "slash":
+            event.stop()
+            self.typing = True
+            self.panel.redraw()
+
+    def action_move(self, down: int) -> None:
+        """Moves the cursor."""
+        self._point(self.cursor + down)
+
+    def action_ends(self, direction: int) -> None:
+        """To the first or the last row."""
+        self._point(0 if direction < 0 else len(self.choices))
+
+    def action_page(self, screens: float) -> None:
+        """By so many screens."""
+        self._point(self.cursor + round(screens * (self.room - 2)))
+
+    def on_click(self, event: Click) -> None:
+        """A click chooses a row, one outside closes."""
+        if event.widget is not self.panel:
+            self.dismiss(None)
+            return
+        line = event.y - 3
+        marked = next((y for y, row in enumerate(self.panel.lines) if len(row) > 2 and row[2][1] == "panel.cursor"), 3)
+        if 0 <= line < self.room - 2:
+            self._point(self.cursor + event.y - marked)
+            self._choose()
+
+    def action_close(self) -> None:
+        """Ends the filter first, then closes."""
+        if self._types_at_once or not (self.typing or self.filter):
+            self.dismiss(None)
+            return
+        self.typing = False
+        self._set_filter("")
+
+    def _set_filter(self, text: str) -> None:
+        self.filter = text
+        self.cursor = 0
+        self.panel.redraw()
+
+    def _point(self, at: int) -> None:
+        self.cursor = max(0, min(at, len(self.matching) - 1))
+        self.panel.redraw()
+
+    def _choose(self) -> None:
+        matching = self.matching
+        if matching and matching[self.cursor].possible:
+            self.dismiss(matching[self.cursor].value)
