@@ -80,22 +80,34 @@ ACTIONS: tuple[Action, ...] = (
     Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
     Action("back", ("escape",), "Esc", "Back one level"),
     Action("suspend_process", ("ctrl+z",), "ctrl+z", "Suspend (fg brings it back)"),
-    Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit", "quit"),
+    Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),
 )
 
-MOTIONS: tuple[Action, ...] = (
-    Action("move(0, 1)", ("j", "down"), "j, down", "Next op"),
-    Action("move(0, -1)", ("k", "up"), "k, up", "Previous op"),
-    Action("move(1, 0)", ("l", "right"), "l, right", "Next step"),
-    Action("move(-1, 0)", ("h", "left"), "h, left", "Previous step"),
-    Action("ends(-1)", ("g", "home"), "g, Home", "First one"),
-    Action("ends(1)", ("G", "end"), "G, End", "Last one"),
-    Action("page(1)", ("pagedown", "space"), "PgDn", "One screen down"),
-    Action("page(-1)", ("pageup",), "PgUp", "One screen up"),
-    Action("page(0.5)", ("ctrl+d",), "ctrl+d", "Half a screen down"),
-    Action("page(-0.5)", ("ctrl+u",), "ctrl+u", "Half a screen up"),
+MOTIONS: tuple[tuple[str, str], ...] = (
+    ("j,down", "move(0, 1)"),
+    ("k,up", "move(0, -1)"),
+    ("l,right", "move(1, 0)"),
+    ("h,left", "move(-1, 0)"),
+    ("g,home", "ends(-1)"),
+    ("G,end", "ends(1)"),
+    ("pagedown,space", "page(1.0)"),
+    ("pageup", "page(-1.0)"),
+    ("ctrl+d", "page(0.5)"),
+    ("ctrl+u", "page(-0.5)"),
+    ("enter", "enter"),
 )
-"""Keys of a page, which each page understands in its own way."""
+"""Keys and their actions, which each tab understands in its own way."""
+
+
+MOTION_HELP: tuple[tuple[str, str], ...] = (
+    ("j k, down up", "Next, previous op"),
+    ("l h, right left", "Next, previous step"),
+    ("g G, Home End", "First, last one"),
+    ("PgDn PgUp", "One screen down, up"),
+    ("ctrl+d ctrl+u", "Half a screen down, up"),
+    ("Enter", "Details of the op or step"),
+)
+"""The motions for people."""
 
 
 def by_name(name: str) -> Action:

@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Blur, Click, Key, Resize
 
 from tpuprof.parsers.text import printable
-from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
+from tpuprof.tui.actions import ACTIONS, MOTION_HELP, MOTIONS, Action, Situation, by_name, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import fit, wrap
@@ -103,8 +103,8 @@ class TpuprofApp(App[None]):
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (SMALLEST[0], "-broad")]
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (SMALLEST[1], "-high")]
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in (*ACTIONS, *MOTIONS) if at.keys),
-        Binding("enter", "enter", "Details", show=False),
+        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
+        *(Binding(keys, action, show=False) for keys, action in MOTIONS),
     ]
 
     def __init__(
@@ -138,17 +138,18 @@ class TpuprofApp(App[None]):
         self._flash = ""
         self._prompt: str | None = None
         self._found = ""
+        self.header = Header(self.look, self._draw_header, background="bar", id="header")
+        self.overview = OverviewTab(self.look, id="tab-0")
+        self.tabs: dict[int, Tab] = {0: self.overview}
+        self.detail = LineCanvas(self.look, self._draw_detail, id="detail")
+        self.footer = Prompt(self.look, self._draw_footer, background="bar", id="footer")
+        self.tiny = LineCanvas(self.look, self._draw_tiny, id="tiny")
 
     # --- widgets
 
     def compose(self) -> ComposeResult:
         """Header, tabs, detail line and footer; the tabs to come are made when they are first shown."""
-        look = self.look
-        yield Header(look, self._draw_header, background="bar", id="header")
-        yield OverviewTab(look, id="tab-0")
-        yield LineCanvas(look, self._draw_detail, id="detail")
-        yield Prompt(look, self._draw_footer, background="bar", id="footer")
-        yield LineCanvas(look, self._draw_tiny, id="tiny")
+        yield from (self.header, self.overview, self.detail, self.footer, self.tiny)
 
     def on_mount(self) -> None:
         """Draws the first frame, and only then starts to look for profiles."""
@@ -165,17 +166,12 @@ class TpuprofApp(App[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Says so where there is too little room."""
-        self.query_one("#tiny", LineCanvas).redraw()
-
-    @property
-    def overview(self) -> OverviewTab:
-        """The overview tab."""
-        return self.query_one("#tab-0", OverviewTab)
+        self.tiny.redraw()
 
     @property
     def tab(self) -> Tab:
         """The tab that is shown."""
-        return self.query_one(f"#tab-{self.tab_index}", Tab)
+        return self.tabs[self.tab_index]
 
     @property
     def is_prompting(self) -> bool:
@@ -250,8 +246,8 @@ class TpuprofApp(App[None]):
     # --- drawing
 
     def _redraw_chrome(self) -> None:
-        for name in ("header", "detail", "footer"):
-            self.query_one(f"#{name}", LineCanvas).redraw()
+        for canvas in (self.header, self.detail, self.footer):
+            canvas.redraw()
 
     def _draw_header(self, width: int, height: int) -> list[AnyLine]:
         return header_lines(self._heading(), width, self.look.glyphs)
@@ -287,14 +283,13 @@ class TpuprofApp(App[None]):
         return [keys_line(self._foot_keys(), width)]
 
     def _foot_keys(self) -> list[FootKey]:
-        """Five to seven keys: the tab's own, then what is possible now."""
+        """At most seven keys: the tab's own, then what is possible now, help and quit."""
         situation = self.situation
         keys = list(self.tab.foot_keys) if self.tab.has_page else [FootKey("1-5", "tabs")]
-        wanted = ("cancel_load", "next_match(1)", "search", "yank", "runs", "reload", "help")
-        for action in map(by_name, wanted):
-            if action.short and action.possible(situation) and len(keys) < 7:
+        for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
+            if action.possible(situation) and len(keys) < 5:
                 keys.append(FootKey(action.shown, action.short))
-        return [*keys, FootKey("q", "quit")]
+        return [*keys, FootKey("?", "help"), FootKey("q", "quit")]
 
     def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
         words = f"{APP_NAME} needs {SMALLEST[0]}x{SMALLEST[1]} cells; this terminal has {width}x{height}. q quits."
@@ -328,7 +323,7 @@ class TpuprofApp(App[None]):
         """A message in the footer stays until the next key."""
         if self._flash:
             self._flash = ""
-            self.query_one("#footer", LineCanvas).redraw()
+            self.footer.redraw()
 
     # --- actions
 
@@ -336,11 +331,12 @@ class TpuprofApp(App[None]):
         """Shows a tab."""
         if index == self.tab_index:
             return
+        self._end_search()
         self.tab.display = False
         self.tab_index = index
-        self._end_search()
-        if not self.query(f"#tab-{index}"):
-            self.mount(PlannedTab(self.look, PLANS[index], id=f"tab-{index}"), after="#header")
+        if index not in self.tabs:
+            self.tabs[index] = PlannedTab(self.look, PLANS[index], id=f"tab-{index}")
+            self.mount(self.tabs[index], after=self.header)
         self.tab.display = True
         self._redraw_chrome()
 
@@ -450,7 +446,7 @@ class TpuprofApp(App[None]):
         """Changes between the dark and the light palette."""
         now = self.look.palette
         self.look = Look(palette(now.color, not now.light), self.look.glyphs)
-        for canvas in self.query(LineCanvas):
+        for canvas in (self.header, *self.tabs.values(), self.detail, self.footer, self.tiny):
             canvas.set_look(self.look)
 
     def action_yank(self) -> None:
@@ -475,7 +471,7 @@ class TpuprofApp(App[None]):
     def action_search(self) -> None:
         """Opens the prompt."""
         self._prompt, self._found, self._flash = "", "", ""
-        self.query_one("#footer", Prompt).focus()
+        self.footer.focus()
         self._redraw_chrome()
 
     def prompt_key(self, key: str, character: str) -> None:
@@ -536,20 +532,16 @@ class TpuprofApp(App[None]):
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         situation = self.situation
         lines = [fit([("Keys", "title")], width, glyphs)]
-        if self.tab.has_page:
-            for motion in (*MOTIONS, Action("enter", ("enter",), "Enter", "Details of the op or step")):
-                lines.append(_help_line(motion, width, glyphs))
+        rows = list(MOTION_HELP) if self.tab.has_page else []
+        rows += [("1-5, Tab, [ ]", "Show a tab, the next, the previous")]
         for action in ACTIONS:
-            if action.keys and action.possible(situation):
-                lines.append(_help_line(action, width, glyphs))
+            if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
+                rows.append((action.shown, action.title))
+        lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
         meaning = self.tab.help_lines(width, glyphs)
         if meaning:
             lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
         return lines
-
-
-def _help_line(action: Action, width: int, glyphs: Glyphs) -> Line:
-    return fit([(f"{action.shown:<14}", "key"), (action.title, "text")], width, glyphs)
 
 
 def _unknown_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
@@ -581,11 +573,13 @@ def run_choice(run: Run, now: float) -> Choice[Run]:
 
 def host_choices(run: Run) -> tuple[list[Choice[tuple[str | None]]], list[str | None]]:
     """All hosts merged, then each host, then the files that cannot be read; and the host of each row."""
-    values: list[str | None] = [None, *(host.host for host in run.hosts)]
-    everything = Choice[tuple[str | None]]((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), (None,))
-    hosts = [Choice[tuple[str | None]]((host.host, size(host.size_bytes)), (host.host,)) for host in run.hosts]
-    broken = [
-        Choice[tuple[str | None]]((os.path.basename(at.subject), ""), (None,), at.sentence, possible=False)
-        for at in run.problems
+    values: list[str | None] = [host.host for host in run.hosts]
+    choices: list[Choice[tuple[str | None]]] = [
+        Choice((host.host, size(host.size_bytes)), (host.host,)) for host in run.hosts
     ]
-    return [everything, *hosts, *broken], values
+    if len(run.hosts) != 1:
+        values.insert(0, None)
+        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), (None,)))
+    for problem in run.problems:
+        choices.append(Choice((os.path.basename(problem.subject), ""), (None,), problem.sentence, possible=False))
+    return choices, values

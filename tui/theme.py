@@ -90,6 +90,7 @@ class _Shades:
     idle: Shade
     unknown: Shade
     ink_light: Shade  # words on a dark coloured field
+    on_accent: Shade  # words on the accent
 
 
 _DARK = _Shades(
@@ -111,9 +112,10 @@ _DARK = _Shades(
     copy=("#f0e442", 221),
     collective=("#cc79a7", 175),
     host=("#d55e00", 166),
-    idle=("#4a515d", 239),
+    idle=("#6b7280", 242),
     unknown=("#999999", 246),
-    ink_light=("#e8ebf0", 255),
+    ink_light=("#ffffff", 231),
+    on_accent=("#13161b", 233),
 )
 
 _LIGHT = _Shades(
@@ -135,9 +137,10 @@ _LIGHT = _Shades(
     copy=("#c9a400", 178),
     collective=("#b8558c", 132),
     host=("#d55e00", 166),
-    idle=("#bdbdbd", 250),
+    idle=("#8f8f8f", 245),
     unknown=("#808080", 244),
     ink_light=("#ffffff", 231),
+    on_accent=("#ffffff", 231),
 )
 
 _CLASSES = ("compute", "vector", "copy", "collective", "host", "idle", "unknown")
@@ -178,7 +181,7 @@ def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
         "key": style(shades.accent, page, bold=True),
         "cursor": style(shades.strong, cursor),
         "mark": style(shades.accent, page, bold=True),
-        "badge": style(shades.ink, shades.warn, bold=True),
+        "badge": style(shades.on_accent, shades.warn, bold=True),
         "busy": style(shades.compute, page),
         "bar": style(shades.text, bar),
         "bar.dim": style(shades.dim, bar),
@@ -187,7 +190,7 @@ def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
         "bar.warn": style(shades.warn, bar),
         "tab": style(shades.dim, page),
         "tab.key": style(shades.text, page),
-        "tab.active": style(shades.ink, shades.accent, bold=True),
+        "tab.active": style(shades.on_accent, shades.accent, bold=True),
         "panel": style(shades.text, panel),
         "panel.dim": style(shades.dim, panel),
         "panel.strong": style(shades.strong, panel, bold=True),

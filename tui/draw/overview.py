@@ -18,6 +18,9 @@ from tpuprof.tui.draw.steps import parts_legend, step_detail, step_graph
 WIDE = 110
 """Cells from which on the page shows more columns."""
 
+LOW = 21
+"""Rows up to which the verdict is cut to three lines."""
+
 TALL = 30
 """Rows from which on the page has air and every line of the verdict."""
 
@@ -361,7 +364,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     lines: list[Line] = headline(page, width, glyphs)
     if tall:
         lines.append(fit([], width, glyphs))
-    lines += verdict(page, width, glyphs, None if tall else 4)
+    lines += verdict(page, width, glyphs, _verdict_lines(height))
     lines.append(_device_rule(page, width, glyphs))
     lines += class_bar(page, width, glyphs)
     first_step = -1
@@ -393,6 +396,13 @@ def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
     prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.name == "ascii")
     with_prefix = f"names in {prefix}; {title}"
     return with_prefix if prefix and len(with_prefix) + 16 < width else title
+
+
+def _verdict_lines(height: int | None) -> int | None:
+    """How many lines a screen of this height has for the verdict; None for all."""
+    if height is None or height >= TALL:
+        return None
+    return 4 if height > LOW else 3
 
 
 def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:

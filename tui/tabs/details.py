@@ -24,13 +24,15 @@ def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
     return fit([*head, (name, "strong"), (f"  {glyphs.dot} {kind}", "dim")], width, glyphs)
 
 
-def step_line(step: Step, width: int, glyphs: Glyphs) -> Line:
-    """When a step began and how its cores waited for input."""
+def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """When a step began and how its cores waited for input, as far as that is known."""
     ascii_only = glyphs.name == "ascii"
     spans: list[Span] = [(" step ", "dim"), (clean(step.name, ascii_only), "strong"), ("  starts at ", "dim")]
     spans.append((duration(step.start_ps, ascii_only), "text"))
     parts = step.breakdown
-    if parts is not None:
+    if parts is not None and page.bottleneck.input_percent is None:
+        spans.append((f"  idle {percent(100 * parts.idle_ps / step.duration_ps)}, waiting for input unknown", "dim"))
+    elif parts is not None:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
         spans += [("  waits for input ", "dim"), (percent(parts.infeed_percent_average), "text")]
         spans += [(" of its time, by core ", "dim"), (f"{least} {glyphs.dash} {most}", "text")]
@@ -48,7 +50,7 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
         ("self time", f"{duration(op.self_time_ps, ascii_only)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),
-        ("rate", "no FLOPs in the profile" if op.gflops_per_second is None else flop_rate(op.gflops_per_second)),
+        ("rate", _rate(op.gflops_per_second)),
     ]
     rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
     if rank:
@@ -73,17 +75,27 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
         rows.append(("where its time went", "the profile does not tell"))
     else:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
+        waiting = f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"
+        if page.bottleneck.input_percent is None:
+            waiting = f"unknown: {page.unknown.get('bottleneck.input_percent', 'no infeed ops')}"
         rows += [
             ("compute", f"{duration(parts.compute_ps, ascii_only)} on the least busy core"),
             ("all-reduce, computing", duration(parts.all_reduce_compute_ps, ascii_only)),
             ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, ascii_only)),
-            ("waiting for input", f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"),
+            ("waiting for input", waiting),
             ("output", duration(parts.outfeed_ps, ascii_only)),
             ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
             ("idle", duration(parts.idle_ps, ascii_only)),
         ]
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
     return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+
+
+def _rate(gflops_per_second: float | None) -> str:
+    text = flop_rate(gflops_per_second)
+    if gflops_per_second is None:
+        return "the profile has no FLOPs for it"
+    return f"{text[:-1]} {text[-1]}FLOP/s" if text[-1:].isalpha() else "no FLOPs"
 
 
 def _rows(rows: list[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:

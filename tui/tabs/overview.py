@@ -79,8 +79,8 @@ class OverviewTab(Tab):
         """One line on what is under the cursor."""
         glyphs = self.look.glyphs
         step, op = self._selected_step, self._selected_op
-        if step is not None:
-            return step_line(step, width, glyphs)
+        if step is not None and self._page is not None:
+            return step_line(step, self._page, width, glyphs)
         return op_line(op, width, glyphs) if op is not None else fit([], width, glyphs)
 
     def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:

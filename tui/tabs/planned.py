@@ -81,7 +81,7 @@ def planned_lines(plan: Plan, width: int, height: int, glyphs: Glyphs) -> list[L
     block = [
         fit([(plan.title, "title"), ("   not built yet", "warn")], inner, glyphs),
         fit([], inner, glyphs),
-        *wrap("This tab shows no figures so far, and no report prints them either. It will hold", inner, "text", glyphs),
+        *wrap("No figures here yet, and no report prints them either. It will hold", inner, "text", glyphs),
         fit([], inner, glyphs),
     ]
     for phrase in plan.contents:

@@ -59,12 +59,15 @@ def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
 
 def _tabs(heading: Heading, width: int) -> AnyLine:
     left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
-    right: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
-    if heading.note_count:
-        word = "note" if heading.note_count == 1 else "notes"
-        right += [(" w", "key"), (f" {heading.note_count} {word} ", "warn")]
-    gap = width - _width(left) - _width(right)
-    return pad([*left, (" " * gap, "tab"), *right] if gap >= 0 else left, width, "tab")
+    badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
+    count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
+    long: list[AnySpan] = [(" w", "key"), (f" {count} {word} ", "warn")] if count else []
+    short: list[AnySpan] = [(" w", "key"), (f" {count} ", "warn")] if count else []
+    for right in ([*badge, *long], [*badge, *short], badge or short):
+        gap = width - _width(left) - _width(right)
+        if gap >= 0:
+            return pad([*left, (" " * gap, "tab"), *right], width, "tab")
+    return pad(left, width, "tab")
 
 
 def tab_at(x: int, tab: int, width: int) -> int | None:

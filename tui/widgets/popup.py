@@ -136,7 +136,8 @@ class Popup(ModalScreen[T]):
     @property
     def inner_width(self) -> int:
         """Cells of a row."""
-        return max(8, min(self.size.width - 4, WIDEST) - 4)
+        width = self.size.width
+        return max(8, (WIDEST if width > WIDEST + 8 else width) - 4)
 
     @property
     def room(self) -> int:
