@@ -202,3 +202,12 @@ def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
     assert sum(character != " " for character in lines[0][AXIS:]) == 1
     assert "max of 3" in lines[-1]
     assert "150" in lines[-1]
+
+
+def test_a_short_table_follows_the_cursor() -> None:
+    ops = training_overview().top_ops
+    rows = [plain(line) for line in top_ops_table(ops, 80, BLOCK, cursor=6, most=3)][1:]
+    assert len(rows) == 3
+    assert rows[-1].startswith(BLOCK.mark)
+    assert "adam/mul" in rows[-1]
+    assert "copy.812" in rows[0]

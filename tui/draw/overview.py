@@ -241,7 +241,10 @@ def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs) -> list[Line]:
 def top_ops_table(
     top_ops: Sequence[TopOp], width: int, glyphs: Glyphs, cursor: int | None = None, most: int | None = None
 ) -> list[Line]:
-    """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name."""
+    """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name.
+
+    Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
+    """
     if not top_ops:
         return [fit([(" no ops", "dim")], width, glyphs)]
     wide = width >= WIDE
@@ -250,7 +253,9 @@ def top_ops_table(
     lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
     largest = max(op.self_time_percent for op in top_ops) or 1.0
     prefix = shared_prefix([op.name for op in top_ops])
-    for at, op in enumerate(top_ops[:most]):
+    shown = len(top_ops) if most is None else min(most, len(top_ops))
+    first = max(0, min(cursor or 0, len(top_ops) - 1) - shown + 1)
+    for at, op in enumerate(top_ops[first : first + shown], first):
         lines.append(_op_row(op, op.name.removeprefix(prefix), largest, at == cursor, width, glyphs))
     return lines
 
@@ -376,7 +381,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
         lines.append(step_detail(page.steps, cursor.step, width, glyphs))
     first_op = -1
     if page.top_ops:
-        room = len(page.top_ops) if height is None else max(4, height - len(lines) - 2)
+        room = len(page.top_ops) if height is None else max(2, height - len(lines) - 2)
         shown = min(len(page.top_ops), room)
         lines.append(rule("Top ops", width, glyphs, _ops_title(page, shown, width, glyphs)))
         first_op = len(lines) + 1
