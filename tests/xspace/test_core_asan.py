@@ -29,6 +29,8 @@ def asan_library(gcc: str) -> str:
 
 @pytest.mark.slow
 def test_no_input_makes_the_c_core_leave_its_buffers(tmp_path: Path) -> None:
+    if not SOURCE.exists():
+        pytest.skip("the source of the C core is not here")
     gcc = shutil.which("gcc")
     if gcc is None:
         pytest.skip("there is no gcc")
@@ -56,7 +58,7 @@ def test_no_input_makes_the_c_core_leave_its_buffers(tmp_path: Path) -> None:
         text=True,
         env=environment,
         check=False,
-        timeout=300,
+        timeout=120,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
     counts = re.search(rf"{fuzz_core.MARKER} (\d+) accepted: (\d+) refused: (\d+)", ran.stdout)

@@ -183,7 +183,8 @@ def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list
         return lines
     if most < 1:
         return []
-    more = f" {glyphs.ellipsis} (+{len(lines) - most} lines)"
+    hidden = len(lines) - most
+    more = f" {glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
     last = plain(lines[most - 1]).rstrip()
     return [*lines[: most - 1], fit([(cut(last, width - len(more), glyphs), "text"), (more, "dim")], width, glyphs)]
 

@@ -1,0 +1,40 @@
+"""Both cores on real profiles, against protobuf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.xspace.test_core_stats import by_protobuf, pick
+from tpuprof.parsers.proto.xplane_pb2 import XEvent, XSpace
+from tpuprof.parsers.xspace.core_types import OK, Core
+
+EVENTS = 4  # field number in XLine
+
+
+@pytest.mark.shared
+def test_every_event_of_every_profile(core: Core, shared: Path) -> None:
+    profiles = sorted((shared / "profiles").rglob("*.xplane.pb"))
+    assert profiles
+    count = 0
+    for profile in profiles:
+        for plane in XSpace.FromString(profile.read_bytes()).planes:
+            for line in plane.lines:
+                body = line.SerializeToString()
+                fields = core.split_fields(body)
+                assert (fields.status, fields.next) == (OK, len(body))
+                chosen = fields.number == EVENTS
+                begin, end = fields.begin[chosen], fields.end[chosen]
+                found = core.decode_events(body, begin, end)
+                columns = (found.metadata_id, found.offset_ps, found.duration_ps)
+                assert np.array_equal(
+                    np.array(columns), np.array([(e.metadata_id, e.offset_ps, e.duration_ps) for e in line.events]).T
+                )
+                wanted = sorted({stat.metadata_id for event in line.events[:50] for stat in event.stats})
+                bodies = [body[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)][:2000]
+                expected = [by_protobuf(XEvent.FromString(event), wanted) for event in bodies]
+                assert pick(core, bodies, EVENTS, wanted) == expected
+                count += len(line.events)
+    assert count > 10_000
