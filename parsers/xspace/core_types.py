@@ -16,7 +16,8 @@ OK = 0
 INCOMPLETE = 1
 """A tag, a length, a varint or a fixed value is cut by the end of the bytes."""
 MALFORMED = 2
-"""Bytes that are no field: group or unassigned wire type, bad field number, varint or length too long."""
+"""Bytes that are no field: group or unassigned wire type, field number 0 or beyond 29 bits, tag over 5 bytes
+(protobuf's own limit), varint over 10 bytes, length or end of the payload beyond int64."""
 
 HAS_OFFSET = 1
 """Event flag: the event has `offset_ps`."""

@@ -192,7 +192,7 @@ def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
     text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK, 4)]
     assert len(text) == 4
     assert "First." in text[-1] and "+2 more" in text[-1]
-    assert "more lines)" in text[2]
+    assert "more line" in text[2]
     assert len(verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK)) > 6
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.xspace.test_core_stats import by_protobuf, pick
@@ -16,7 +15,7 @@ EVENTS = 4  # field number in XLine
 
 @pytest.mark.shared
 def test_every_event_of_every_profile(core: Core, shared: Path) -> None:
-    profiles = sorted((shared / "profiles").rglob("*.xplane.pb"))
+    profiles = sorted(path for path in (shared / "profiles").rglob("*.xplane.pb") if "broken" not in path.parts)
     assert profiles
     count = 0
     for profile in profiles:
@@ -29,9 +28,8 @@ def test_every_event_of_every_profile(core: Core, shared: Path) -> None:
                 begin, end = fields.begin[chosen], fields.end[chosen]
                 found = core.decode_events(body, begin, end)
                 columns = (found.metadata_id, found.offset_ps, found.duration_ps)
-                assert np.array_equal(
-                    np.array(columns), np.array([(e.metadata_id, e.offset_ps, e.duration_ps) for e in line.events]).T
-                )
+                expected_columns = [(e.metadata_id, e.offset_ps, e.duration_ps) for e in line.events]
+                assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected_columns
                 wanted = sorted({stat.metadata_id for event in line.events[:50] for stat in event.stats})
                 bodies = [body[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)][:2000]
                 expected = [by_protobuf(XEvent.FromString(event), wanted) for event in bodies]
