@@ -59,7 +59,9 @@ TAB_NAMES = ("Overview", "Input pipeline", "Op profile", "Timeline", "Memory")
 
 def _tab(number: int) -> Action:
     name = f"show_tab({number - 1})"
-    return Action(name, (str(number),), str(number), f"Show {TAB_NAMES[number - 1]}", "", lambda at: at.tab != number - 1)
+    return Action(
+        name, (str(number),), str(number), f"Show {TAB_NAMES[number - 1]}", "", lambda at: at.tab != number - 1
+    )
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -78,7 +80,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("swap_background", ("T",), "T", "Light or dark background", "", lambda at: at.colorful),
     Action("help", ("question_mark",), "?", "Keys, and what the numbers mean", "help"),
     Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
-    Action("back", ("escape",), "Esc", "Back one level"),
+    Action("go_back", ("escape",), "Esc", "Back one level"),
     Action("suspend_process", ("ctrl+z",), "ctrl+z", "Suspend (fg brings it back)"),
     Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),
 )
@@ -117,5 +119,5 @@ def by_name(name: str) -> Action:
 
 def possible(situation: Situation) -> list[Action]:
     """The actions of the palette: what would do something now, and is not a matter of a single motion."""
-    left_out = {"palette", "back", "next_tab(1)", "next_tab(-1)"}
+    left_out = {"palette", "go_back", "next_tab(1)", "next_tab(-1)"}
     return [action for action in ACTIONS if action.name not in left_out and action.possible(situation)]

@@ -1,4 +1,4 @@
-"""Starts the screen: settles what the terminal can do before Textual is imported, which reads its settings only then."""
+"""Starts the screen: settles what the terminal can do before Textual is imported, which reads its settings then."""
 
 from __future__ import annotations
 

@@ -14,7 +14,11 @@ _TMUX_SECONDS = 2.0
 def yank_file(environ: Mapping[str, str]) -> Path:
     """``$XDG_STATE_HOME/tpuprof-tui/yank.txt``, by default below ``~/.local/state``."""
     state = environ.get("XDG_STATE_HOME", "")
-    folder = Path(state) if state and os.path.isabs(state) else Path(environ.get("HOME") or "~").expanduser() / ".local/state"
+    folder = (
+        Path(state)
+        if state and os.path.isabs(state)
+        else Path(environ.get("HOME") or "~").expanduser() / ".local/state"
+    )
     return folder / "tpuprof-tui" / FILE_NAME
 
 
@@ -39,7 +43,11 @@ def load_tmux_buffer(text: str, environ: Mapping[str, str]) -> bool:
     command = ["tmux", "load-buffer", "-w", "-"]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
-            command, input=text.encode(errors="surrogateescape"), capture_output=True, timeout=_TMUX_SECONDS, check=False
+            command,
+            input=text.encode(errors="surrogateescape"),
+            capture_output=True,
+            timeout=_TMUX_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -78,18 +78,20 @@ class Job:
         request: what is asked for.
         cancelled: set to stop the work.
         finished: set when the thread is done with the session.
+        is_settled: the screen has its answer; belongs to the screen's thread.
     """
 
     generation: int
     request: Request
     cancelled: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
+    is_settled: bool = False
 
 
 class Loader:
     """Runs loads one after the other and keeps the session of the last run, whose decoded hosts stay at hand.
 
-    `begin` and `cancel` belong to the screen's thread, `work` to a worker thread.
+    `begin`, `cancel` and `settle` belong to the screen's thread, `work` to a worker thread.
 
     Args:
         find: turns a path into runs.
@@ -105,28 +107,30 @@ class Loader:
         self._open_pages = open_pages
         self._post = post
         self._clock = clock
+        self._generation = 0
         self._job: Job | None = None
         self._kept: _OpenRun | None = None
 
     @property
     def is_loading(self) -> bool:
         """Whether a load is under way that nobody cancelled."""
-        return self._job is not None and not self._job.finished.is_set() and not self._job.cancelled.is_set()
+        return self._job is not None and not self._job.is_settled and not self._job.cancelled.is_set()
 
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the newest load was cancelled: what still comes of it is out of date too."""
-        return self._job is not None and self._job.cancelled.is_set()
+    def is_current(self, message: LoadMessage) -> bool:
+        """Whether a message is from the newest load and that one was not cancelled; others are out of date."""
+        job = self._job
+        return job is not None and message.generation == job.generation and not job.cancelled.is_set()
 
-    @property
-    def generation(self) -> int:
-        """Number of the newest load; messages with another one are out of date."""
-        return self._job.generation if self._job else 0
+    def settle(self) -> None:
+        """The screen has got a page or an error: nothing more is awaited."""
+        if self._job is not None:
+            self._job.is_settled = True
 
     def begin(self, request: Request) -> Job:
         """Makes a load the current one; any older one is cancelled. Its `work` remains to be run on a thread."""
         self.cancel()
-        self._job = Job(self.generation + 1, request)
+        self._generation += 1
+        self._job = Job(self._generation, request)
         return self._job
 
     def cancel(self) -> bool:

@@ -23,7 +23,7 @@ from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request, find_runs, open_session
-from tpuprof.tui.messages import LoadFailed, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
 from tpuprof.tui.tabs.overview import OverviewTab
@@ -100,8 +100,12 @@ class TpuprofApp(App[None]):
     TITLE = APP_NAME
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (SMALLEST[0], "-broad")]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (SMALLEST[1], "-high")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SMALLEST[0], "-broad")]
+    VERTICAL_BREAKPOINTS = [
+        (0, "-low"),
+        (SMALLEST[1], "-short"),
+        (28, "-high"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
         *(Binding(keys, action, show=False) for keys, action in MOTIONS),
@@ -194,16 +198,13 @@ class TpuprofApp(App[None]):
     def _work(self, job: Job) -> None:
         self._loader.work(job)
 
-    def _post_if_running(self, message: RunsFound | LoadProgress | OverviewReady | LoadFailed) -> None:  # type: ignore[override]
+    def _post_if_running(self, message: LoadMessage) -> None:
         if self.is_running:
             self.post_message(message)
 
-    def _is_current(self, message: RunsFound | LoadProgress | OverviewReady | LoadFailed) -> bool:
-        return message.generation == self._loader.generation and not self._loader.is_cancelled
-
     def on_runs_found(self, message: RunsFound) -> None:
         """The path led somewhere."""
-        if not self._is_current(message):
+        if not self._loader.is_current(message):
             return
         self.logdir = message.logdir
         if not self.overview.has_page:
@@ -213,7 +214,7 @@ class TpuprofApp(App[None]):
 
     def on_load_progress(self, message: LoadProgress) -> None:
         """Decoding goes on."""
-        if not self._is_current(message):
+        if not self._loader.is_current(message):
             return
         self._progress = message
         if not self.overview.has_page and self.run_shown is not None:
@@ -223,8 +224,9 @@ class TpuprofApp(App[None]):
 
     def on_overview_ready(self, message: OverviewReady) -> None:
         """A page is there."""
-        if not self._is_current(message):
+        if not self._loader.is_current(message):
             return
+        self._loader.settle()
         self.run_shown, self.host_shown = message.run, message.host
         self._progress = None
         self.overview.show_page(message.page)
@@ -232,8 +234,9 @@ class TpuprofApp(App[None]):
 
     def on_load_failed(self, message: LoadFailed) -> None:
         """There is no page, for a reason."""
-        if not self._is_current(message):
+        if not self._loader.is_current(message):
             return
+        self._loader.settle()
         self._progress = None
         if message.error.code in ("not_found", "unsupported_scheme", "unreadable"):
             self.logdir = None
@@ -365,7 +368,7 @@ class TpuprofApp(App[None]):
             title = "Step" if tab.place.panel == "steps" else "Op"
             self.push_screen(Reader(self.look, title, tab.detail_lines))
 
-    def action_back(self) -> None:
+    def action_go_back(self) -> None:
         """Cancels what loads, ends a search, or goes back to the overview; never quits."""
         if self._loader.is_loading:
             self.action_cancel_load()
@@ -463,7 +466,9 @@ class TpuprofApp(App[None]):
 
     def _yanked(self, text: str, tmux: bool, where: str) -> None:
         self.copy_to_clipboard(text)
-        self._flash = f"Copied to {'tmux and the terminal' if tmux else 'the terminal'} (if it takes OSC 52) and {where}"
+        self._flash = (
+            f"Copied to {'tmux and the terminal' if tmux else 'the terminal'} (if it takes OSC 52) and {where}"
+        )
         self._redraw_chrome()
 
     # --- search
@@ -507,7 +512,10 @@ class TpuprofApp(App[None]):
         """Everything that is wrong with what is shown, a sentence each."""
         page = self.overview.page_shown
         notes = list(page.warnings) if page else []
-        problems = [*(self.run_shown.problems if self.run_shown else ()), *(self.logdir.problems if self.logdir else ())]
+        problems = [
+            *(self.run_shown.problems if self.run_shown else ()),
+            *(self.logdir.problems if self.logdir else ()),
+        ]
         notes += [problem.sentence for problem in problems]
         return list(dict.fromkeys(notes))
 

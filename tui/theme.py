@@ -203,7 +203,11 @@ def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
     }
     for name in _CLASSES:
         shade: Shade = getattr(shades, name)
-        light_ink = name in ("idle", "host", "compute", "vector", "collective", "unknown") if shades is _LIGHT else name == "idle"
+        light_ink = (
+            name in ("idle", "host", "compute", "vector", "collective", "unknown")
+            if shades is _LIGHT
+            else name == "idle"
+        )
         styles[f"class.{name}"] = style(shade, page)  # type: ignore[index]
         styles[f"on.{name}"] = style(shades.ink_light if light_ink else shades.ink, shade)  # type: ignore[index]
     return styles

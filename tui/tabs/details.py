@@ -54,7 +54,7 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
     ]
     rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
     if rank:
-        rows.insert(0, ("rank", f"{rank} of {count(page.op_count)} HLO ops, by self time"))
+        rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
     return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs)]
 
 

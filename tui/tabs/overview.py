@@ -19,9 +19,6 @@ from tpuprof.tui.widgets.line_canvas import Look
 
 Panel = Literal["ops", "steps"]
 
-_TALL = 100
-"""A screen of so many lines has room for the whole table."""
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -34,9 +31,13 @@ class Place:
 class OverviewTab(Tab):
     """Shows an overview, or the state of loading one."""
 
-    foot_keys: ClassVar[tuple[FootKey, ...]] = (FootKey("j k", "op"), FootKey("h l", "step"), FootKey("Enter", "details"))
+    foot_keys: ClassVar[tuple[FootKey, ...]] = (
+        FootKey("j k", "op"),
+        FootKey("h l", "step"),
+        FootKey("Enter", "details"),
+    )
 
-    def __init__(self, look: Look, *, id: str) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: Overview | None = None
         self._state: State = Searching("")
@@ -71,9 +72,9 @@ class OverviewTab(Tab):
         glyphs = self.look.glyphs
         if self._page is None:
             return state_lines(self._state, width, height, glyphs)
-        drawn = fitted(self._page, width, height, glyphs, Cursor(self._step, self._op))
-        self._first_step_line, self._first_op_line = drawn.first_step_line, drawn.first_op_line
-        return drawn.lines
+        frame = compose(self._page, width, height, glyphs, Cursor(self._step, self._op))
+        self._first_step_line, self._first_op_line = frame.first_step_line, frame.first_op_line
+        return frame.lines
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -163,7 +164,9 @@ class OverviewTab(Tab):
             line = self._first_op_line
         self.redraw()
         if place.panel == "ops" and self._first_op_line >= 0:
-            line = next((y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark), line)
+            line = next(
+                (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark), line
+            )
         if line >= 0:
             self.scroll_to_line(line)
 
@@ -196,7 +199,10 @@ class OverviewTab(Tab):
 
 
 MEANINGS: tuple[tuple[str, str], ...] = (
-    ("Step time", "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program."),
+    (
+        "Step time",
+        "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
+    ),
     ("Duty cycle", "share of the capture in which a chip ran an op that is neither infeed, outfeed nor host transfer."),
     ("Idle", "share of the capture in which a core ran no op at all."),
     ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
@@ -209,42 +215,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
     ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The page's lines and where in it steps and ops begin."""
-
-    lines: tuple[Line, ...]
-    first_step_line: int
-    first_op_line: int
-
-
-def fitted(page: Overview, width: int, height: int, glyphs: Glyphs, cursor: Cursor) -> Drawn:
-    """The page for a screen; where not all ops fit, the table holds those around the cursor."""
-    frame = compose(page, width, height, glyphs, cursor)
-    lines, begin = frame.lines, frame.first_op_line
-    drawn = _op_rows(lines, begin)
-    shown = max(min(drawn, 2), min(drawn, height - begin))
-    if 0 < shown < len(page.top_ops):
-        full, taller = frame, height
-        while (missing := len(page.top_ops) - _op_rows(full.lines, full.first_op_line)) and taller < 2 * _TALL:
-            taller += missing
-            full = compose(page, width, taller, glyphs, cursor)
-        first = max(0, (cursor.op or 0) - shown + 1)
-        rows = full.lines[full.first_op_line + first : full.first_op_line + first + shown]
-        lines = (*lines[:begin], *rows, *lines[begin + drawn :])
-    return Drawn(lines, frame.first_step_line, begin)
-
-
-def _op_rows(lines: Sequence[Line], begin: int) -> int:
-    """Rows of the table of ops from line `begin` on: they start with the place of the cursor's mark."""
-    if begin < 0:
-        return 0
-    at = begin
-    while at < len(lines) and lines[at] and lines[at][0][1] == "mark":
-        at += 1
-    return at - begin
 
 
 def find(page: Overview, text: str) -> tuple[Place, ...]:

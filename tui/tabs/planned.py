@@ -62,7 +62,7 @@ PLANS: dict[int, Plan] = {
 class PlannedTab(Tab):
     """One of the tabs to come."""
 
-    def __init__(self, look: Look, plan: Plan, *, id: str) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, look: Look, plan: Plan, *, id: str) -> None:
         super().__init__(look, id=id)
         self._plan = plan
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import BindingType
 from textual.events import Resize
 from textual.geometry import Region, Size
@@ -66,7 +67,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         drawing: Drawing | None = None,
         *,
         background: AnyKey = "text",
-        id: str | None = None,  # noqa: A002 - Textual's name
+        id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self.look = look
@@ -119,7 +120,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self._lines = ()
         self.redraw()
 
-    def scroll_to_line(self, y: int, margin: int = 1) -> None:
+    def scroll_to_line(self, y: int, margin: int = 0) -> None:
         """Scrolls as little as needed to show line `y` and, where there is room, `margin` lines around it."""
         height = self.size.height
         margin = max(0, min(margin, (height - 1) // 2))
@@ -185,12 +186,12 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
     return strip if strip.cell_length == width else strip.adjust_cell_length(width, ground)
 
 
-def _is_marked(style: object) -> bool:
+def _is_marked(style: Style) -> bool:
     """Whether a blank in this style can be seen apart from its background."""
-    return bool(getattr(style, "reverse", None) or getattr(style, "underline", None))
+    return bool(style.reverse or style.underline)
 
 
-def _cells(strip: Strip) -> list[tuple[str, object]] | None:
+def _cells(strip: Strip) -> list[tuple[str, Style | None]] | None:
     """Character and style of each cell; None where a character is not one cell wide."""
     cells = [(character, segment.style) for segment in strip for character in segment.text]
     return cells if len(cells) == strip.cell_length else None

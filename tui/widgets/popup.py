@@ -263,7 +263,10 @@ class Chooser(Popup[T | None], Generic[T]):
         widths = self._widths(width)
         room = count - 2
         top = max(0, min(self.cursor - room // 2, len(matching) - room))
-        lines = [self._filter_line(len(matching), width), self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
+        lines = [
+            self._filter_line(len(matching), width),
+            self._row_line(self.columns, "", width, widths, "panel.dim", " "),
+        ]
         for at in range(top, min(len(matching), top + room)):
             choice = matching[at]
             key: AnyKey = "panel.cursor" if at == self.cursor else "panel" if choice.possible else "panel.dim"
@@ -301,7 +304,9 @@ class Chooser(Popup[T | None], Generic[T]):
             spans.append((f"{text:<{room}}" if at == 0 else f"  {text:>{room}}", key))
         left = width - sum(len(text) for text, _ in spans)
         if warning and left > 6:
-            spans.append(("  " + cut(clean(warning, ascii_only), left - 2, glyphs), "panel.warn" if key == "panel" else key))
+            spans.append(
+                ("  " + cut(clean(warning, ascii_only), left - 2, glyphs), "panel.warn" if key == "panel" else key)
+            )
         return pad(spans, width, key)
 
     # --- keys
