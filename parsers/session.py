@@ -12,7 +12,6 @@ from tpuprof.parsers.logdir import HostFile, Run
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
-from tpuprof.parsers.xspace.core import core_name
 from tpuprof.parsers.xspace.trace import Trace
 
 MAXIMUM_THREADS = 4
@@ -114,10 +113,9 @@ class Session:
 
 
 def decoding_threads() -> int:
-    """Threads that decode at once: the compiled core runs without the interpreter lock, the numpy one hardly gains."""
-    if core_name() != "c":
-        return 1
-    return max(1, min(MAXIMUM_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1))
+    """Threads that decode at once: the compiled core runs without the interpreter lock, numpy for the most part."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(MAXIMUM_THREADS, available))
 
 
 class _Meter:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Blur, Click, Key, Resize
+from textual.events import Click, Key, Resize
+from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
 from tpuprof.tui.actions import ACTIONS, MOTION_HELP, MOTIONS, Action, Situation, by_name, possible
@@ -43,7 +44,7 @@ from tpuprof.tui.widgets.chrome import (
     tab_at,
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import Choice, Chooser, Reader
+from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, Reader
 
 if TYPE_CHECKING:
     from tpuprof.parsers.logdir import Logdir, Run
@@ -64,24 +65,16 @@ class Header(LineCanvas):
                 app.action_show_tab(index)
 
 
-class Prompt(LineCanvas):
-    """The footer; while it has the focus, keys are typed into the search."""
+class MainScreen(Screen[None]):
+    """The one screen. Keys go to what is open, a popup or the search prompt, before they mean anything else."""
 
-    can_focus = True
+    BINDINGS: ClassVar[list[BindingType]] = []
 
     def on_key(self, event: Key) -> None:
-        """Everything printable is text here, whatever it means elsewhere."""
+        """Hands a key on."""
         app = self.app
-        assert isinstance(app, TpuprofApp)
-        if event.key in ("escape", "enter", "backspace") or (event.character and event.character.isprintable()):
+        if isinstance(app, TpuprofApp) and app.take_key(event.key, event.character):
             event.stop()
-            app.prompt_key(event.key, event.character or "")
-
-    def on_blur(self, event: Blur) -> None:
-        """Losing the focus ends the search, as the terminal getting too small does."""
-        app = self.app
-        if isinstance(app, TpuprofApp) and app.is_prompting:
-            app.prompt_key("enter", "")
 
 
 class TpuprofApp(App[None]):
@@ -100,12 +93,9 @@ class TpuprofApp(App[None]):
     TITLE = APP_NAME
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SMALLEST[0], "-broad")]
-    VERTICAL_BREAKPOINTS = [
-        (0, "-low"),
-        (SMALLEST[1], "-short"),
-        (28, "-high"),
-    ]
+    # Textual declares these as they stand here, and mypy holds us to it.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SMALLEST[0], "-broad")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (SMALLEST[1], "-short"), (28, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
         *(Binding(keys, action, show=False) for keys, action in MOTIONS),
@@ -142,18 +132,27 @@ class TpuprofApp(App[None]):
         self._flash = ""
         self._prompt: str | None = None
         self._found = ""
+        self.popup: Popup | None = None
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
-        self.tabs: dict[int, Tab] = {0: self.overview}
+        self.tabs: tuple[Tab, ...] = (
+            self.overview,
+            *(PlannedTab(self.look, plan, id=f"tab-{index}") for index, plan in PLANS.items()),
+        )
+        self.overview.add_class("-shown")
         self.detail = LineCanvas(self.look, self._draw_detail, id="detail")
-        self.footer = Prompt(self.look, self._draw_footer, background="bar", id="footer")
+        self.footer = LineCanvas(self.look, self._draw_footer, background="bar", id="footer")
         self.tiny = LineCanvas(self.look, self._draw_tiny, id="tiny")
 
     # --- widgets
 
+    def get_default_screen(self) -> MainScreen:
+        """The screen that everything is on."""
+        return MainScreen(id="_default")
+
     def compose(self) -> ComposeResult:
-        """Header, tabs, detail line and footer; the tabs to come are made when they are first shown."""
-        yield from (self.header, self.overview, self.detail, self.footer, self.tiny)
+        """Header, tabs, detail line and footer."""
+        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny)
 
     def on_mount(self) -> None:
         """Draws the first frame, and only then starts to look for profiles."""
@@ -169,8 +168,10 @@ class TpuprofApp(App[None]):
         self._loader.cancel()
 
     def on_resize(self, event: Resize) -> None:
-        """Says so where there is too little room."""
+        """Says so where there is too little room; puts a popup in the middle again."""
         self.tiny.redraw()
+        if self.open_popup is not None:
+            self.open_popup.place(event.size)
 
     @property
     def tab(self) -> Tab:
@@ -178,9 +179,27 @@ class TpuprofApp(App[None]):
         return self.tabs[self.tab_index]
 
     @property
-    def is_prompting(self) -> bool:
-        """Whether a search is being typed."""
-        return self._prompt is not None
+    def open_popup(self) -> Popup | None:
+        """What is open above the page."""
+        return self.popup if self.popup is not None and self.popup.is_open else None
+
+    def _open(self, popup: Popup) -> None:
+        self.popup = popup
+        popup.place(self.size)
+        self.mount(popup)
+
+    def take_key(self, key: str, character: str | None) -> bool:
+        """Gives a key to the popup or the prompt that is open; False where there is none, or it is a key for leaving."""
+        self._clear_flash()
+        popup = self.open_popup
+        typing = self._prompt is not None or (isinstance(popup, Chooser) and popup.typing)
+        if key in ("ctrl+c", "ctrl+q", "ctrl+z") or (key == "Q" and not typing):
+            return False
+        if popup is not None:
+            popup.press(key, character)
+        elif self._prompt is not None:
+            self._prompt_key(key, character or "")
+        return popup is not None or self._prompt is not None or typing
 
     # --- loading
 
@@ -322,7 +341,7 @@ class TpuprofApp(App[None]):
             return True
         return named.possible(self.situation)
 
-    def on_key(self, event: Key) -> None:
+    def _clear_flash(self) -> None:
         """A message in the footer stays until the next key."""
         if self._flash:
             self._flash = ""
@@ -335,13 +354,11 @@ class TpuprofApp(App[None]):
         if index == self.tab_index:
             return
         self._end_search()
-        self.tab.display = False
-        self.tab_index = index
-        if index not in self.tabs:
-            self.tabs[index] = PlannedTab(self.look, PLANS[index], id=f"tab-{index}")
-            self.mount(self.tabs[index], after=self.header)
-        self.tab.display = True
-        self._redraw_chrome()
+        with self.batch_update():
+            self.tab.remove_class("-shown")
+            self.tab_index = index
+            self.tab.add_class("-shown")
+            self._redraw_chrome()
 
     def action_next_tab(self, by: int) -> None:
         """Shows the next or previous tab, around the end."""
@@ -366,7 +383,7 @@ class TpuprofApp(App[None]):
         tab = self.tab
         if isinstance(tab, OverviewTab) and tab.place is not None:
             title = "Step" if tab.place.panel == "steps" else "Op"
-            self.push_screen(Reader(self.look, title, tab.detail_lines))
+            self._open(Reader(self.look, title, tab.detail_lines))
 
     def action_go_back(self) -> None:
         """Cancels what loads, ends a search, or goes back to the overview; never quits."""
@@ -403,12 +420,9 @@ class TpuprofApp(App[None]):
         choices = [run_choice(run, self._now()) for run in logdir.runs]
         start = next((at for at, run in enumerate(logdir.runs) if run == self.run_shown), 0)
         title = f"Runs in {printable(logdir.query)}"
-        chooser = Chooser(self.look, title, ("run", "hosts", "size", "captured"), choices, start)
-        self.push_screen(chooser, self._open_run)
+        self._open(Chooser(self.look, title, ("run", "hosts", "size", "captured"), choices, self._open_run, start))
 
-    def _open_run(self, run: Run | None) -> None:
-        if run is None:
-            return
+    def _open_run(self, run: Run) -> None:
         self.run_shown = run
         self.overview.show_state(Decoding(printable(run.name)))
         self._load(Request(self.path, run.name, None, self.logdir))
@@ -420,36 +434,34 @@ class TpuprofApp(App[None]):
             return
         choices, values = host_choices(run)
         start = next((at for at, value in enumerate(values) if value == self.host_shown), 0)
-        chooser = Chooser(self.look, f"Hosts of {printable(run.name)}", ("host", "size"), choices, start)
-        self.push_screen(chooser, partial(self._open_host, run))
+        title = f"Hosts of {printable(run.name)}"
+        self._open(Chooser(self.look, title, ("host", "size"), choices, partial(self._open_host, run), start))
 
-    def _open_host(self, run: Run, chosen: tuple[str | None] | None) -> None:
-        if chosen is not None:
-            self._load(Request(self.path, run.name, chosen[0], self.logdir))
+    def _open_host(self, run: Run, host: str | None) -> None:
+        self._load(Request(self.path, run.name, host, self.logdir))
 
     def action_notes(self) -> None:
         """Shows all that is wrong or unknown."""
-        self.push_screen(Reader(self.look, "Notes and problems", self._note_lines))
+        self._open(Reader(self.look, "Notes and problems", self._note_lines))
 
     def action_help(self) -> None:
         """Shows the keys of this tab and what its numbers mean."""
-        self.push_screen(Reader(self.look, "Help", self._help_lines))
+        self._open(Reader(self.look, "Help", self._help_lines))
 
     def action_palette(self) -> None:
         """Lists what is possible now."""
         choices = [Choice((action.title, action.shown), action) for action in possible(self.situation)]
-        chooser = Chooser(self.look, "What can be done now", ("action", "key"), choices, typing=True)
-        self.push_screen(chooser, self._run_chosen)
+        title = "What can be done now"
+        self._open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
 
-    async def _run_chosen(self, action: Action | None) -> None:
-        if action is not None:
-            await self.run_action(action.name)
+    def _run_chosen(self, action: Action) -> None:
+        self.call_later(self.run_action, action.name)
 
     def action_swap_background(self) -> None:
         """Changes between the dark and the light palette."""
         now = self.look.palette
         self.look = Look(palette(now.color, not now.light), self.look.glyphs)
-        for canvas in (self.header, *self.tabs.values(), self.detail, self.footer, self.tiny):
+        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny):
             canvas.set_look(self.look)
 
     def action_yank(self) -> None:
@@ -476,20 +488,18 @@ class TpuprofApp(App[None]):
     def action_search(self) -> None:
         """Opens the prompt."""
         self._prompt, self._found, self._flash = "", "", ""
-        self.footer.focus()
         self._redraw_chrome()
 
-    def prompt_key(self, key: str, character: str) -> None:
+    def _prompt_key(self, key: str, character: str) -> None:
         """One key in the prompt."""
         if key == "escape" or (key == "backspace" and not self._prompt):
             self._end_search()
         elif key == "enter":
             kept = bool(self._prompt)
             self._prompt = None
-            self.screen.set_focus(None)
             if not kept:
                 self._end_search()
-        else:
+        elif key == "backspace" or character.isprintable():
             self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
             self._found = self.tab.search(self._prompt)
         self._redraw_chrome()
@@ -500,11 +510,8 @@ class TpuprofApp(App[None]):
         self._redraw_chrome()
 
     def _end_search(self) -> None:
-        was_prompting = self._prompt is not None
         self._prompt, self._found = None, ""
         self.tab.search("")
-        if was_prompting:
-            self.screen.set_focus(None)
 
     # --- texts
 
@@ -579,15 +586,13 @@ def run_choice(run: Run, now: float) -> Choice[Run]:
     return Choice((run.name, str(len(run.hosts)), size(run.size_bytes), age(now - run.time)), run, warning)
 
 
-def host_choices(run: Run) -> tuple[list[Choice[tuple[str | None]]], list[str | None]]:
+def host_choices(run: Run) -> tuple[list[Choice[str | None]], list[str | None]]:
     """All hosts merged, then each host, then the files that cannot be read; and the host of each row."""
     values: list[str | None] = [host.host for host in run.hosts]
-    choices: list[Choice[tuple[str | None]]] = [
-        Choice((host.host, size(host.size_bytes)), (host.host,)) for host in run.hosts
-    ]
+    choices: list[Choice[str | None]] = [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
     if len(run.hosts) != 1:
         values.insert(0, None)
-        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), (None,)))
+        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), None))
     for problem in run.problems:
-        choices.append(Choice((os.path.basename(problem.subject), ""), (None,), problem.sentence, possible=False))
+        choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
     return choices, values

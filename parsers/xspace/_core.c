@@ -30,9 +30,9 @@
 #define WORDS 1 /* a varint of up to eight bytes is read at once */
 #endif
 
-enum { OK = 0, INCOMPLETE = 1, MALFORMED = 2, FULL = 3 };
+enum { OK = 0, INCOMPLETE = 1, MALFORMED = 2, FULL = 3, WIDE_ID = 4 };
 enum { VARINT = 0, FIXED64 = 1, LEN = 2, FIXED32 = 5 };
-enum { HAS_OFFSET = 1, HAS_OCCURRENCES = 2, EVENT_MALFORMED = 4 };
+enum { HAS_OFFSET = 1, HAS_OCCURRENCES = 2, EVENT_MALFORMED = 4, HAS_TEXT = 8 };
 enum { KIND_ABSENT = 0, KIND_EMPTY = 1 };
 enum { MAX_TAG_BYTES = 5, MAX_VARINT_BYTES = 10 };
 
@@ -153,7 +153,7 @@ INLINE int read_inner(Bytes bytes, int64_t at, int64_t stop, Field *field) {
 
 /* ---- arguments ---- */
 
-enum { MAX_ARRAYS = 8 };
+enum { MAX_ARRAYS = 12 };
 
 typedef struct {
     Py_buffer view[MAX_ARRAYS];
@@ -471,6 +471,167 @@ static PyObject *core_stats(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
+/* ---- a whole line in one pass ---- */
+
+enum { EVENTS_FIELD = 4, STATS_FIELD = 4 };
+
+/* Where the columns of events go; row r of the stats is kind[r * capacity], ... */
+typedef struct {
+    int64_t capacity;
+    int wide; /* ids have eight bytes, else four */
+    void *metadata_id;
+    int64_t *offset;
+    int64_t *duration;
+    uint8_t *flags;
+    int64_t *begin;   /* NULL when places are not wanted */
+    uint32_t *length; /* likewise */
+    uint8_t *kind;
+    int64_t *value;
+    uint32_t *stat_length; /* zero before, written for text and bytes only */
+} Columns;
+
+typedef struct {
+    int64_t count;
+    int64_t next;
+    int status;
+    int seen; /* flags of all events, or-ed */
+} Scan;
+
+/* Decodes one event into place i; returns OK or WIDE_ID. */
+INLINE int scan_event(Bytes bytes, int64_t base, Field body, const Wanted *wanted, const Columns *to, int64_t i,
+                      int *seen) {
+    int64_t at = body.begin, missing = wanted->count;
+    uint64_t id = 0, first = 0, duration = 0;
+    uint8_t flag = 0;
+    for (int64_t row = 0; row < wanted->count; row++)
+        to->kind[row * to->capacity + i] = KIND_ABSENT;
+    while (at < body.end) {
+        Field field;
+        Stat stat;
+        if (UNLIKELY(read_inner(bytes, at, body.end, &field) != OK)) {
+            flag |= EVENT_MALFORMED;
+            break;
+        }
+        at = field.end;
+        switch (field.number << 3 | field.wire) {
+        case 1 << 3 | VARINT:
+            id = field.value;
+            continue;
+        case 2 << 3 | VARINT:
+            first = field.value;
+            flag = HAS_OFFSET;
+            continue;
+        case 3 << 3 | VARINT:
+            duration = field.value;
+            continue;
+        case 5 << 3 | VARINT:
+            first = field.value;
+            flag = HAS_OCCURRENCES;
+            continue;
+        case STATS_FIELD << 3 | LEN:
+            break;
+        default:
+            continue;
+        }
+        if (!missing || UNLIKELY(read_stat(bytes, field.begin, field.end, &stat) != OK))
+            continue;
+        int64_t row = row_of(wanted, stat.id);
+        if (row < 0 || to->kind[row * to->capacity + i] != KIND_ABSENT)
+            continue;
+        to->kind[row * to->capacity + i] = stat.kind;
+        if (UNLIKELY(stat.kind == 5 || stat.kind == 6 || stat.kind == 8)) {
+            *seen |= HAS_TEXT;
+            stat.value += (uint64_t)base;
+            to->stat_length[row * to->capacity + i] =
+                stat.length > (int64_t)UINT32_MAX ? UINT32_MAX : (uint32_t)stat.length;
+        }
+        to->value[row * to->capacity + i] = (int64_t)stat.value;
+        missing--;
+    }
+    if (to->wide)
+        ((int64_t *)to->metadata_id)[i] = (int64_t)id;
+    else if (LIKELY((int64_t)id >= INT32_MIN && (int64_t)id <= INT32_MAX))
+        ((int32_t *)to->metadata_id)[i] = (int32_t)(int64_t)id;
+    else
+        return WIDE_ID;
+    to->offset[i] = (int64_t)first;
+    to->duration[i] = (int64_t)duration;
+    to->flags[i] = flag;
+    *seen |= flag;
+    if (to->begin) {
+        int64_t length = body.end - body.begin;
+        to->begin[i] = (int64_t)((uint64_t)base + (uint64_t)body.begin);
+        to->length[i] = length > (int64_t)UINT32_MAX ? UINT32_MAX : (uint32_t)length;
+    }
+    return OK;
+}
+
+static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, const Columns *to) {
+    Scan out = {0, start, OK, 0};
+    for (int64_t row = 0; row < wanted.count; row++)
+        wanted.low_bits |= (uint64_t)1 << ((uint64_t)wanted.id[row] & 63);
+    while (out.next < bytes.size) {
+        Field field;
+        int status = read_field(bytes, out.next, bytes.size, &field);
+        if (LIKELY(status == OK && field.number == EVENTS_FIELD && field.wire == LEN)) {
+            if (UNLIKELY(field.end > bytes.size))
+                status = INCOMPLETE; /* the event goes on behind these bytes */
+            else if (UNLIKELY(at + out.count == to->capacity))
+                status = FULL;
+            else
+                status = scan_event(bytes, base, field, &wanted, to, at + out.count, &out.seen);
+            out.count += status == OK;
+        }
+        if (UNLIKELY(status != OK)) {
+            out.status = status;
+            break;
+        }
+        out.next = field.end;
+    }
+    return out;
+}
+
+/* scan(buf, wanted, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
+ * -> (count, next, status, seen) */
+static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    Py_ssize_t number[3];
+    (void)module;
+    if (!expect_args(given, 14))
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        number[i] = PyLong_AsSsize_t(args[11 + i]);
+        if (number[i] == -1 && PyErr_Occurred())
+            return NULL;
+    }
+    if (!acquire(&a, args, 2, 9))
+        return NULL;
+    Py_ssize_t capacity = a.view[5].len, k = a.view[1].len / 8, cells = a.view[8].len;
+    int wide = a.view[2].len != 0 && a.view[2].len / 8 == capacity, places = a.view[6].len != 0;
+    int fits = holds(&a, 1, k, 8) && holds(&a, 2, capacity, wide ? 8 : 4) && holds(&a, 3, capacity, 8) &&
+               holds(&a, 4, capacity, 8) && holds(&a, 6, places ? capacity : 0, 8) &&
+               holds(&a, 7, places ? capacity : 0, 4) && holds(&a, 9, cells, 8) && holds(&a, 10, cells, 4) &&
+               (capacity == 0 || k == 0 ? cells == 0 : cells % capacity == 0 && cells / capacity == k);
+    if (!fits || number[1] < 0 || number[1] > a.view[0].len || number[2] < 0 || number[2] > capacity) {
+        refuse(&a, "columns of different lengths, not aligned, or a start outside the bytes or columns");
+        return NULL;
+    }
+    Columns to = {capacity,      wide,
+                  a.view[2].buf, a.view[3].buf,
+                  a.view[4].buf, a.view[5].buf,
+                  places ? a.view[6].buf : NULL,
+                  places ? a.view[7].buf : NULL,
+                  a.view[8].buf, a.view[9].buf,
+                  a.view[10].buf};
+    Wanted wanted = {a.view[1].buf, k, 0};
+    Scan out;
+    Py_BEGIN_ALLOW_THREADS
+    out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, &to);
+    Py_END_ALLOW_THREADS
+    release(&a);
+    return Py_BuildValue("LLii", (long long)out.count, (long long)out.next, out.status, out.seen);
+}
+
 /* ---- nesting ---- */
 
 /* The stack of open events is the chain of parents that starts at the event before. */
@@ -572,7 +733,7 @@ static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssi
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef functions[] = {
-    FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(nest),
+    FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
     FUNCTION(sum_by_key), FUNCTION(min_by_key), {NULL, NULL, 0, NULL},
 };
 

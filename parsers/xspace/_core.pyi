@@ -15,6 +15,23 @@ def events(
 def stats(
     buf: _Bytes, begin: _Ints, end: _Ints, wanted: _Ints, kind: _Bytes, value: _Ints, length: _Ints, stats_field: int, /
 ) -> None: ...
+def scan(
+    buf: _Bytes,
+    wanted: _Ints,
+    metadata_id: NDArray[np.integer],
+    offset: _Ints,
+    duration: _Ints,
+    flags: _Bytes,
+    begin: _Ints,
+    length: NDArray[np.uint32],
+    kind: _Bytes,
+    value: _Ints,
+    stat_length: NDArray[np.uint32],
+    base: int,
+    start: int,
+    at: int,
+    /,
+) -> tuple[int, int, int, int]: ...
 def nest(start: _Ints, end: _Ints, parent: _Ints, depth: NDArray[np.int32], self_ps: _Ints, /) -> None: ...
 def sum_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...
 def min_by_key(keys: NDArray[np.integer], values: _Ints, out: _Ints, /) -> None: ...

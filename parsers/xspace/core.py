@@ -16,39 +16,50 @@ from numpy.typing import NDArray
 from tpuprof.parsers.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.xspace.core_types import (
     EVENT_MALFORMED,
+    FULL,
     HAS_OCCURRENCES,
     HAS_OFFSET,
+    HAS_TEXT,
     INCOMPLETE,
     KIND_ABSENT,
     KIND_EMPTY,
     MALFORMED,
     OK,
+    WIDE_ID,
     Buffer,
     Core,
+    EventColumns,
     EventFields,
     Fields,
     Nesting,
+    Scan,
     StatFields,
 )
 
 __all__ = [
     "EVENT_MALFORMED",
+    "FULL",
     "HAS_OCCURRENCES",
     "HAS_OFFSET",
+    "HAS_TEXT",
     "INCOMPLETE",
     "KIND_ABSENT",
     "KIND_EMPTY",
     "MALFORMED",
     "OK",
+    "WIDE_ID",
     "Buffer",
+    "EventColumns",
     "EventFields",
     "Fields",
     "Nesting",
+    "Scan",
     "StatFields",
     "core_name",
     "decode_events",
     "min_by_key",
     "nest",
+    "scan_events",
     "split_fields",
     "stat_columns",
     "sum_by_key",
@@ -136,6 +147,26 @@ def stat_columns(
         ValueError: a span lies outside `buf`, or a wanted id comes twice.
     """
     return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from place `at` on.
+
+    One pass for what `split_fields`, `decode_events` and `stat_columns` do in three. Fields that are no events are
+    stepped over. It ends before an event that the bytes do not hold whole.
+
+    Args:
+        buf: the bytes.
+        base: where they lie in the file; added to the places of events and of text.
+        start: a field of the line begins here.
+        wanted: ids of the stats that `columns` has rows for, distinct.
+        columns: where to write; consistent lengths.
+        at: first place to write.
+
+    Raises:
+        ValueError: columns that do not fit together, a wanted id that comes twice, or a place outside.
+    """
+    return _core()[1].scan_events(buf, base, start, wanted, columns, at)
 
 
 def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:

@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from tpuprof.parsers.xspace import _core
 from tpuprof.parsers.xspace.core_types import (
     Buffer,
+    EventColumns,
     EventFields,
     Fields,
     Nesting,
+    Scan,
     StatFields,
     as_bytes,
     as_int64,
     as_keys,
+    check_columns,
     check_key_count,
     check_spans,
     check_start,
@@ -74,6 +77,32 @@ def stat_columns(
     kind, value, length = np.empty(shape, np.uint8), np.empty(shape, np.int64), np.empty(shape, np.int64)
     _core.stats(data, begin, end, wanted, kind, value, length, stats_field)
     return StatFields(kind, value, length)
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """See `core.scan_events`."""
+    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
+    check_wanted(wanted)
+    check_columns(columns, len(wanted), at)
+    to = columns
+    return Scan(
+        *_core.scan(
+            data,
+            wanted,
+            to.metadata_id,
+            to.offset_ps,
+            to.duration_ps,
+            to.flags,
+            to.begin,
+            to.length,
+            to.kind,
+            to.value,
+            to.stat_length,
+            base,
+            start,
+            at,
+        )
+    )
 
 
 def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:

@@ -6,7 +6,9 @@ left, each is finished by itself: field by field when it is short, through `spli
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.xspace import core_scalar
 from tpuprof.parsers.xspace.core_nest import nest
 from tpuprof.parsers.xspace.core_scalar import MAX_FIELD_NUMBER
+from tpuprof.parsers.xspace.core_scan import scan
 from tpuprof.parsers.xspace.core_split import split
 from tpuprof.parsers.xspace.core_types import (
     EVENT_MALFORMED,
@@ -23,8 +26,11 @@ from tpuprof.parsers.xspace.core_types import (
     KIND_EMPTY,
     OK,
     Buffer,
+    Core,
+    EventColumns,
     EventFields,
     Fields,
+    Scan,
     StatFields,
     as_bytes,
     as_int64,
@@ -36,7 +42,7 @@ from tpuprof.parsers.xspace.core_types import (
 )
 from tpuprof.parsers.xspace.core_words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
 
-__all__ = ["decode_events", "min_by_key", "nest", "split_fields", "stat_columns", "sum_by_key"]
+__all__ = ["decode_events", "min_by_key", "nest", "scan_events", "split_fields", "stat_columns", "sum_by_key"]
 
 _BLOCK = 16384  # messages decoded together: their arrays stay in the cache
 _FEW = 32  # messages left that are not worth decoding together
@@ -310,6 +316,13 @@ def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, i
 
 
 # --- groups ---
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """See `core.scan_events`."""
+    data = as_bytes(buf)
+    check_start(len(data), start)
+    return scan(cast(Core, sys.modules[__name__]), data, base, start, as_int64(wanted, "wanted"), columns, at)
 
 
 def _check_keys(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> None:

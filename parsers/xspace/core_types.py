@@ -19,12 +19,20 @@ MALFORMED = 2
 """Bytes that are no field: group or unassigned wire type, field number 0 or beyond 29 bits, tag over 5 bytes
 (protobuf's own limit), varint over 10 bytes, length or end of the payload beyond int64."""
 
+FULL = 3
+"""Scan status: the columns are full; the next event starts at `next`."""
+WIDE_ID = 4
+"""Scan status: the event at `next` has a metadata id beyond int32, and the columns have none."""
+
 HAS_OFFSET = 1
 """Event flag: the event has `offset_ps`."""
 HAS_OCCURRENCES = 2
 """Event flag: the event has `num_occurrences`, and that is the value in the offset's place."""
 EVENT_MALFORMED = 4
 """Event flag: the body breaks off; the values are those before the break."""
+
+HAS_TEXT = 8
+"""Seen by a scan: some wanted stat is text or bytes."""
 
 KIND_ABSENT = 0
 """Stat kind: the message has no such stat. Kinds 2 to 8 are XStat's value field numbers."""
@@ -87,6 +95,47 @@ class StatFields:
 
 
 @dataclass(frozen=True, slots=True)
+class EventColumns:
+    """Room for the columns of a line's events, written by `scan_events`; n = capacity, k = wanted stats.
+
+    Attributes:
+        metadata_id: int32[n] or int64[n].
+        offset_ps, duration_ps: int64[n], as in `EventFields`.
+        flags: uint8[n]; its length is the capacity.
+        begin, length: int64[n] and uint32[n], where each event lies; both empty where that is not wanted.
+        kind, value: uint8[k, n] and int64[k, n], as in `StatFields`; `value` is written only where a stat has one.
+        stat_length: uint32[k, n]; zero before, written only for text and bytes.
+    """
+
+    metadata_id: NDArray[np.int32] | NDArray[np.int64]
+    offset_ps: NDArray[np.int64]
+    duration_ps: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    length: NDArray[np.uint32]
+    kind: NDArray[np.uint8]
+    value: NDArray[np.int64]
+    stat_length: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a scan found.
+
+    Attributes:
+        count: events written.
+        next: offset of the field where the scan ended; past the bytes when a payload that is no event is.
+        status: `OK`, `INCOMPLETE` (also for an event that reaches past the bytes), `MALFORMED`, `FULL` or `WIDE_ID`.
+        seen: flags of the events written, or-ed, with `HAS_TEXT`.
+    """
+
+    count: int
+    next: int
+    status: int
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
 class Nesting:
     """How events of one line contain each other.
 
@@ -119,6 +168,11 @@ class Core(Protocol):
         wanted: NDArray[np.int64],
     ) -> StatFields:
         """Chosen stats of messages."""
+
+    def scan_events(
+        self, buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int
+    ) -> Scan:
+        """The events of a stretch of a line, into columns."""
 
     def nest(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
         """How events contain each other."""
@@ -192,6 +246,18 @@ def check_key_count(keys: NDArray[np.integer], values: NDArray[np.int64], k: int
         raise ValueError("the number of keys is negative")
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
+
+
+def check_columns(columns: EventColumns, stats: int, at: int) -> None:
+    """Raises ValueError unless the columns have one capacity, a row for each stat, and the place `at` in them."""
+    n = len(columns.flags)
+    lengths = {len(columns.metadata_id), len(columns.offset_ps), len(columns.duration_ps)}
+    places = {len(columns.begin), len(columns.length)}
+    shapes = {columns.kind.shape, columns.value.shape, columns.stat_length.shape}
+    if lengths != {n} or places not in ({0}, {n}) or shapes != {(stats, n)}:
+        raise ValueError("columns of different lengths")
+    if not 0 <= at <= n:
+        raise ValueError(f"place {at} lies outside the {n} of the columns")
 
 
 def check_wanted(wanted: NDArray[np.int64]) -> None:

@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.proto import xplane_pb2
-from tpuprof.parsers.xspace.core import EVENT_MALFORMED, HAS_OCCURRENCES, decode_events, stat_columns
+from tpuprof.parsers.xspace.core import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
 from tpuprof.parsers.xspace.metadata import (
     KIND_DOUBLE,
     KIND_INT64,
-    KIND_REF,
-    KIND_STR,
     KIND_UINT64,
-    STATS_OF_EVENT,
 )
 from tpuprof.parsers.xspace.source import ByteSource
-from tpuprof.parsers.xspace.walk import LEN, Window
 
 EVENTS_FIELD = 4
+
+FIRST_ROOM = 1 << 12
+"""Events that a line has room for at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,112 +104,74 @@ class Events:
         return xplane_pb2.XEvent.FromString(source.read(int(self.begin[index]), int(self.length[index])))
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Columns of the events in one stretch of a line; see `Events` and `StatColumn`.
+class ColumnRoom:
+    """Room for the columns of one line, which grows as events come.
 
-    `begin` and `length` are empty when places were not asked for; `stat_length` is None without text or bytes.
+    The first stretch of a line tells how dense its events are; room for the rest is then made in one go, and what of it
+    is never written takes no memory.
     """
 
-    metadata_id: NDArray[np.int32] | NDArray[np.int64]
-    value: NDArray[np.int64]
-    duration_ps: NDArray[np.int64]
-    flags: NDArray[np.uint8]
-    begin: NDArray[np.int64]
-    length: NDArray[np.uint32]
-    kind: NDArray[np.uint8]
-    stat: NDArray[np.int64]
-    stat_length: NDArray[np.uint32] | None
+    def __init__(self, stats: int, places: bool, capacity: int = FIRST_ROOM) -> None:
+        self._stats = stats
+        self._places = places
+        self._wide = False
+        self.columns = self._allocate(capacity)
+        self.count = 0
+        self.seen = 0
 
-
-def _narrow(ids: NDArray[np.int64]) -> NDArray[np.int32] | NDArray[np.int64]:
-    """Metadata ids in 32 bits where they fit, which they do in every profile seen."""
-    fits = not len(ids) or (int(ids.min()) >= -(2**31) and int(ids.max()) < 2**31)
-    return ids.astype(np.int32) if fits else ids
-
-
-def decode_window(window: Window, stat_ids: NDArray[np.int64], places: bool) -> tuple[Chunk, int]:
-    """Decodes the events that lie whole in a window.
-
-    Returns:
-        The chunk, and the file offset of the first event that reaches past the window, or -1.
-    """
-    chosen = (window.number == EVENTS_FIELD) & (window.wire == LEN)
-    whole = window.end <= window.base + len(window.data)
-    beyond = np.flatnonzero(chosen & ~whole)
-    resume = int(window.tag[beyond[0]]) if len(beyond) else -1
-    chosen &= whole
-    every = bool(chosen.all())
-    begin = (window.begin if every else window.begin[chosen]) - window.base
-    end = (window.end if every else window.end[chosen]) - window.base
-    columns = decode_events(window.data, begin, end)
-    stats = stat_columns(window.data, begin, end, STATS_OF_EVENT, stat_ids)
-    in_file = (stats.kind >= KIND_STR) & (stats.kind != KIND_REF)
-    textual = bool(in_file.any())
-    return (
-        Chunk(
-            metadata_id=_narrow(columns.metadata_id),
-            value=columns.offset_ps,
-            duration_ps=columns.duration_ps,
-            flags=columns.flags,
-            begin=begin + window.base if places else _NO_INTS,
-            length=(end - begin).astype(np.uint32) if places else _NO_LENGTHS,
-            kind=stats.kind,
-            stat=np.where(in_file, stats.value + window.base, stats.value) if textual else stats.value,
-            stat_length=stats.length.astype(np.uint32) if textual else None,
-        ),
-        resume,
-    )
-
-
-def join_chunks(chunks: Sequence[Chunk], stat_names: Sequence[str]) -> Events:
-    """Puts chunks together; `stat_names` are the names of the stat rows, in order."""
-    if not chunks:
-        chunks, stat_names = [_EMPTY], ()
-    flags = [chunk.flags for chunk in chunks]
-    value = np.concatenate([chunk.value for chunk in chunks])
-    occurrences = None
-    if any((part & HAS_OCCURRENCES).any() for part in flags):
-        aggregated = (np.concatenate(flags) & HAS_OCCURRENCES) != 0
-        occurrences = np.where(aggregated, value, 0)
-        value = np.where(aggregated, 0, value)
-    textual = any(chunk.stat_length is not None for chunk in chunks)
-    stats = {}
-    for row, name in enumerate(stat_names):
-        stats[name] = StatColumn(
-            kind=np.concatenate([chunk.kind[row] for chunk in chunks]),
-            value=np.concatenate([chunk.stat[row] for chunk in chunks]),
-            length=np.concatenate([_lengths(chunk, row) for chunk in chunks]) if textual else _NO_LENGTHS,
+    def _allocate(self, capacity: int) -> EventColumns:
+        shape = (self._stats, capacity)
+        placed = capacity if self._places else 0
+        return EventColumns(
+            metadata_id=np.empty(capacity, np.int64) if self._wide else np.empty(capacity, np.int32),
+            offset_ps=np.empty(capacity, np.int64),
+            duration_ps=np.empty(capacity, np.int64),
+            flags=np.empty(capacity, np.uint8),
+            begin=np.empty(placed, np.int64),
+            length=np.empty(placed, np.uint32),
+            kind=np.empty(shape, np.uint8),
+            value=np.zeros(shape, np.int64),
+            stat_length=np.zeros(shape, np.uint32),
         )
-    return Events(
-        metadata_id=np.concatenate([chunk.metadata_id for chunk in chunks]),
-        offset_ps=value,
-        duration_ps=np.concatenate([chunk.duration_ps for chunk in chunks]),
-        begin=np.concatenate([chunk.begin for chunk in chunks]),
-        length=np.concatenate([chunk.length for chunk in chunks]),
-        num_occurrences=occurrences,
-        stats=stats,
-        malformed=sum(int(((part & EVENT_MALFORMED) != 0).sum()) for part in flags),
-    )
 
+    def widen(self) -> None:
+        """Makes room for metadata ids of 64 bits."""
+        self._wide = True
+        self._move(len(self.columns.flags))
 
-def _lengths(chunk: Chunk, row: int) -> NDArray[np.uint32]:
-    if chunk.stat_length is None:
-        return np.zeros(len(chunk.value), np.uint32)
-    row_lengths: NDArray[np.uint32] = chunk.stat_length[row]
-    return row_lengths
+    def grow(self, done: float) -> None:
+        """Makes room for the whole line, of which this share (0-1) is decoded; at least by a quarter."""
+        expected = int(self.count / max(done, 1e-6) * 1.02) + 64
+        self._move(max(expected, len(self.columns.flags) * 5 // 4))
 
+    def _move(self, capacity: int) -> None:
+        old, n = self.columns, self.count
+        self.columns = self._allocate(capacity)
+        for name in ("metadata_id", "offset_ps", "duration_ps", "flags", "begin", "length"):
+            getattr(self.columns, name)[:n] = getattr(old, name)[:n]
+        for name in ("kind", "value", "stat_length"):
+            getattr(self.columns, name)[:, :n] = getattr(old, name)[:, :n]
 
-_NO_INTS = np.zeros(0, np.int64)
-_NO_LENGTHS = np.zeros(0, np.uint32)
-_EMPTY = Chunk(
-    metadata_id=np.zeros(0, np.int32),
-    value=_NO_INTS,
-    duration_ps=_NO_INTS,
-    flags=np.zeros(0, np.uint8),
-    begin=_NO_INTS,
-    length=_NO_LENGTHS,
-    kind=np.zeros((0, 0), np.uint8),
-    stat=np.zeros((0, 0), np.int64),
-    stat_length=None,
-)
+    def events(self, stat_names: Sequence[str]) -> Events:
+        """The events so far; `stat_names` are the names of the stat rows, in order."""
+        columns, n = self.columns, self.count
+        flags = columns.flags[:n]
+        value = columns.offset_ps[:n]
+        occurrences = None
+        if self.seen & HAS_OCCURRENCES:
+            aggregated = (flags & HAS_OCCURRENCES) != 0
+            occurrences, value = np.where(aggregated, value, 0), np.where(aggregated, 0, value)
+        lengths = columns.stat_length if self.seen & HAS_TEXT else np.zeros((self._stats, 0), np.uint32)
+        return Events(
+            metadata_id=columns.metadata_id[:n],
+            offset_ps=value,
+            duration_ps=columns.duration_ps[:n],
+            begin=columns.begin[:n],
+            length=columns.length[:n],
+            num_occurrences=occurrences,
+            stats={
+                name: StatColumn(columns.kind[row, :n], columns.value[row, :n], lengths[row, :n])
+                for row, name in enumerate(stat_names)
+            },
+            malformed=int(((flags & EVENT_MALFORMED) != 0).sum()) if self.seen & EVENT_MALFORMED else 0,
+        )

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.errors import Problem, ProfileError
 from tpuprof.parsers.proto import xplane_pb2
-from tpuprof.parsers.xspace.events import EVENTS_FIELD, Chunk, Events, StatColumn, decode_window, join_chunks
+from tpuprof.parsers.xspace.core import FULL, INCOMPLETE, MALFORMED, WIDE_ID, scan_events
+from tpuprof.parsers.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
 from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue, read_table
 from tpuprof.parsers.xspace.source import ByteSource, MemorySource, open_source
 from tpuprof.parsers.xspace.walk import LEN, VARINT, text, varint, windows
 
-CHUNK = 1 << 20
-"""Bytes of a line that are decoded at a time: with their columns they fit a core's cache."""
+CHUNK = 4 << 20
+"""Bytes of a line that are decoded at a time: with their columns they fit a cache."""
 
 HEAD = 1 << 12
 """Bytes of a line that are read for its name."""
@@ -124,23 +125,32 @@ class Line:
         Not cached: whoever asks decides how long the columns live.
         """
         ids = self.plane.stat_ids(stats)
-        wanted = np.array(list(ids.values()), np.int64)
-        chunks: list[Chunk] = []
-        at, window_size = self.begin, CHUNK
+        room = ColumnRoom(len(ids), places)
+        self._scan(np.array(list(ids.values()), np.int64), room, on_chunk)
+        return room.events(list(ids))
+
+    def _scan(self, wanted: NDArray[np.int64], room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
+        """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
+        at, window = self.begin, CHUNK
         while at < self.end:
-            resume = -1
-            for window in windows(self.plane.source, at, self.end, window_size):
-                chunk, resume = decode_window(window, wanted, places)
-                chunks.append(chunk)
-                if on_chunk is not None:
-                    on_chunk((len(window.data) if resume < 0 else resume - window.base), len(chunk.value))
-                if resume >= 0:
-                    break
-            if resume < 0 or (resume == at and window_size >= self.end - at):
-                break  # done, or an event reaches past the end of the bytes
-            window_size = max(CHUNK, 2 * window_size) if resume == at else CHUNK
-            at = resume
-        return join_chunks(chunks, list(ids))
+            data = self.plane.source.read(at, min(window, self.end - at))
+            last = at + len(data) >= self.end
+            start, before, status = 0, room.count, FULL
+            while status in (FULL, WIDE_ID):
+                found = scan_events(data, at, start, wanted, room.columns, room.count)
+                room.count += found.count
+                room.seen |= found.seen
+                start, status = found.next, found.status
+                if status == FULL:
+                    room.grow((at + start - self.begin) / self.size)
+                elif status == WIDE_ID:
+                    room.widen()
+            if on_chunk is not None:
+                on_chunk(min(start, len(data)), room.count - before)
+            if status == MALFORMED or (status == INCOMPLETE and last) or not data:
+                return
+            window = CHUNK if start else 2 * window  # an event larger than the window
+            at += start
 
 
 class Plane:

@@ -160,6 +160,31 @@ def _stats(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     core.stats(data, begin, end, wanted, _zeros("B", n), _zeros("q", n), _zeros("q", n), stats_field)
 
 
+def _scan(rng: random.Random, core: ModuleType, data: array[int]) -> None:
+    n = rng.choice((0, 1, 3, 8, len(data)))
+    wanted = array("q", list({rng.choice((0, 1, 2, 3, 4, *EXTREMES)) for _ in range(rng.randrange(4))}))
+    cells = n * len(wanted) + (rng.random() < 0.03)
+    placed = n if rng.random() < 0.5 else rng.choice((0, 0, 0, n + 1))
+    start = rng.choice((0, 0, 0, len(data), rng.randint(0, len(data)), rng.randint(-2, len(data) + 2)))
+    at = rng.choice((0, 0, 0, n, rng.randint(-1, n + 1), rng.choice(EXTREMES)))
+    core.scan(
+        data,
+        wanted,
+        _zeros(rng.choice("iq"), n),
+        _zeros("q", n),
+        _zeros("q", n),
+        _zeros("B", n),
+        _zeros("q", placed),
+        _zeros("I", placed),
+        _zeros("B", cells),
+        _zeros("q", cells),
+        _zeros("I", cells),
+        rng.choice((0, 1 << 40, rng.choice(EXTREMES))),
+        start,
+        at,
+    )
+
+
 def _times(rng: random.Random, n: int) -> list[int]:
     return [rng.choice(EXTREMES) if rng.random() < 0.3 else rng.randrange(20) for _ in range(n)]
 
@@ -196,6 +221,14 @@ def _mistaken(rng: random.Random, core: ModuleType, data: array[int]) -> None:
             [data, q[0], q[1], _zeros("q", k), _zeros("B", cells), _zeros("q", cells), _zeros("q", cells), 4],
             (1, 2, 3, 5, 6),
         ),
+        (
+            core.scan,
+            [
+                *(data, _zeros("q", k), *q[:3], small, q[3], _zeros("I", n)),
+                *(_zeros("B", cells), _zeros("q", cells), _zeros("I", cells), 0, 0, 0),
+            ],
+            (1, 2, 3, 4, 6, 9),
+        ),
         (core.nest, [q[0], q[1], q[2], _zeros("i", n), q[3]], (0, 1, 2, 4)),
         (core.sum_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
         (core.min_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
@@ -223,7 +256,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     kinds: tuple[Callable[[random.Random, ModuleType, array[int]], None], ...]
-    kinds = (_split, _split, _events, _events, _stats, _stats, _stats, _nest, _groups, _mistaken)
+    kinds = (_split, _split, _events, _events, _stats, _stats, _stats, _scan, _scan, _scan, _nest, _groups, _mistaken)
     accepted = refused = 0
     for _ in range(cases):
         data = array("B", list(random_bytes(rng)))

@@ -96,13 +96,12 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         if width != self._drawn_width or not old:
             self._drawn_width = width
             self._strips.clear()
-            self.virtual_size = Size(width, len(new))
+            self._set_line_count(width, len(new))
             self.refresh()
             return
         shown = set(new)
         self._strips = {line: strip for line, strip in self._strips.items() if line in shown}
-        if len(old) != len(new):
-            self.virtual_size = Size(width, len(new))
+        self._set_line_count(width, len(new))
         top = self.scroll_offset.y
         regions = [
             Region(begin, y - top, end - begin, 1)
@@ -139,6 +138,12 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     def on_resize(self, event: Resize) -> None:
         """Lines depend on the size."""
         self.redraw()
+
+    def _set_line_count(self, width: int, count: int) -> None:
+        """Tells Textual how far there is to scroll, without the layout (and repaint) of the screen that it would do."""
+        self.set_reactive(LineCanvas.virtual_size, Size(width, count))
+        if self.scroll_offset.y > max(0, count - self.size.height):
+            self.scroll_lines_to(count)
 
     def _strip(self, line: AnyLine, width: int) -> Strip:
         strip = self._strips.get(line)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.events import Click, Key, Resize
-from textual.screen import ModalScreen
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.geometry import Size
 
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -61,65 +59,24 @@ def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: G
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 
 
-class Popup(ModalScreen[T]):
-    """A framed panel in the middle of the screen; Escape closes it."""
+class Popup(LineCanvas):
+    """A framed panel in the middle of the screen, on a layer of its own: only its cells are painted.
 
-    AUTO_FOCUS: ClassVar[str | None] = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", show=False),
-        Binding("Q,ctrl+c,ctrl+q", "app.quit", show=False),
-        Binding("j,down", "move(1)", show=False),
-        Binding("k,up", "move(-1)", show=False),
-        Binding("g,home", "ends(-1)", show=False),
-        Binding("G,end", "ends(1)", show=False),
-        Binding("pagedown,space", "page(1.0)", show=False),
-        Binding("pageup", "page(-1.0)", show=False),
-        Binding("ctrl+d", "page(0.5)", show=False),
-        Binding("ctrl+u", "page(-0.5)", show=False),
-        Binding("ctrl+z", "app.suspend_process", show=False),
-        Binding("tab,shift+tab", "nothing", show=False),
-    ]
+    It gets every key (`press`) while it is open.
+    """
+
     DEFAULT_CSS = """
-    Popup { align: center middle; background: transparent; }
+    Popup { layer: above; position: absolute; }
     """
 
     def __init__(self, look: Look, title: str) -> None:
-        super().__init__()
-        self.look = look
-        self.panel_title = title
-        self.panel = LineCanvas(look, self._draw, background="panel", id="panel")
+        super().__init__(look, background="panel", id="popup")
+        self.title_text = title
         self.top = 0
+        self.is_open = True
+        self._screen_size = Size(80, 24)
 
-    def compose(self) -> ComposeResult:
-        """The panel."""
-        yield self.panel
-
-    def on_mount(self) -> None:
-        """Sizes the panel before its first frame."""
-        self._fit()
-
-    def on_resize(self, event: Resize) -> None:
-        """Sizes the panel anew."""
-        self._fit()
-
-    def action_nothing(self) -> None:
-        """Keeps a key from doing here what it does elsewhere."""
-
-    def action_move(self, down: int) -> None:
-        """Scrolls by lines."""
-        self._scroll(self.top + down)
-
-    def action_ends(self, direction: int) -> None:
-        """Scrolls to the beginning or the end."""
-        self._scroll(0 if direction < 0 else self.row_count())
-
-    def action_page(self, screens: float) -> None:
-        """Scrolls by screens."""
-        self._scroll(self.top + round(screens * self.room))
-
-    def action_close(self) -> None:
-        """Back to where we came from."""
-        self.dismiss(None)
+    # --- what a kind of popup says
 
     def row_count(self) -> int:
         """Rows of the whole body, at the present width."""
@@ -133,36 +90,94 @@ class Popup(ModalScreen[T]):
         """The keys, for the frame's lower edge."""
         return "Esc closes"
 
+    def close(self) -> None:
+        """Takes the popup off the screen."""
+        if self.is_open:
+            self.is_open = False
+            self.remove()
+
+    # --- keys
+
+    def press(self, key: str, character: str | None) -> None:
+        """One key."""
+        motion = _MOTIONS.get(key)
+        if key in ("escape", "q"):
+            self.close()
+        elif motion is not None:
+            self.step(*motion)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Scrolls by lines and screens."""
+        self.scroll_rows_to(self.top + lines + round(screens * self.room))
+
+    def scroll_rows_to(self, top: int) -> None:
+        """Shows the rows from `top` on, as far as there are any."""
+        self.top = max(0, min(top, self.row_count() - self.room))
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel moves as a key does."""
+        event.stop()
+        self.step(3, 0)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel moves as a key does."""
+        event.stop()
+        self.step(-3, 0)
+
+    # --- its place and look
+
     @property
     def inner_width(self) -> int:
         """Cells of a row."""
-        width = self.size.width
+        width = self.screen_size.width
         return max(8, (WIDEST if width > WIDEST + 8 else width) - 4)
 
     @property
     def room(self) -> int:
         """Rows that fit."""
-        return max(1, min(self.row_count(), self.size.height - 4))
+        return max(1, min(self.row_count(), self.screen_size.height - 4))
 
-    def _scroll(self, top: int) -> None:
-        self.top = max(0, min(top, self.row_count() - self.room))
-        self.panel.redraw()
+    @property
+    def screen_size(self) -> Size:
+        """Cells of the screen, which may have changed just now."""
+        return self._screen_size
 
-    def _fit(self) -> None:
-        if not self.size.width:
-            return
-        self.panel.styles.width = self.inner_width + 4
-        self.panel.styles.height = self.room + 2
+    def place(self, screen: Size) -> None:
+        """Takes its place in the middle of a screen of this size."""
+        self._screen_size = screen
+        width, height = self.inner_width + 4, self.room + 2
+        self.styles.width, self.styles.height = width, height
+        self.styles.offset = ((screen.width - width) // 2, max(0, (screen.height - height) // 2))
         self.top = max(0, min(self.top, self.row_count() - self.room))
 
-    def _draw(self, width: int, height: int) -> list[AnyLine]:
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The frame and the rows in it."""
         inner = width - 4
         body = self.rows(self.top, height - 2, inner)
         body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
-        return framed(self.panel_title, body, self.foot(), width, self.look.glyphs)
+        return framed(self.title_text, body, self.foot(), width, self.look.glyphs)
 
 
-class Reader(Popup[None]):
+_MOTIONS: dict[str, tuple[int, float]] = {
+    "j": (1, 0),
+    "down": (1, 0),
+    "k": (-1, 0),
+    "up": (-1, 0),
+    "pagedown": (0, 1),
+    "space": (0, 1),
+    "pageup": (0, -1),
+    "ctrl+d": (0, 0.5),
+    "ctrl+u": (0, -0.5),
+    "g": (-(10**9), 0),
+    "home": (-(10**9), 0),
+    "G": (10**9, 0),
+    "end": (10**9, 0),
+}
+"""Keys and by how many lines and screens they move."""
+
+
+class Reader(Popup):
     """A text to read.
 
     Args:
@@ -212,12 +227,13 @@ class Choice(Generic[T]):
     possible: bool = True
 
 
-class Chooser(Popup[T | None], Generic[T]):
+class Chooser(Popup, Generic[T]):
     """A list to choose from, with a filter.
 
     Args:
         columns: headings; the first column takes the room that the others leave.
         choices: the rows.
+        chosen: called with the value of the row that was chosen; not at all where none was.
         start: index of the row under the cursor at first.
         typing: whether keys type into the filter from the beginning, rather than after ``/``.
     """
@@ -228,12 +244,14 @@ class Chooser(Popup[T | None], Generic[T]):
         title: str,
         columns: tuple[str, ...],
         choices: Sequence[Choice[T]],
+        chosen: Callable[[T], object],
         start: int = 0,
         typing: bool = False,
     ) -> None:
         super().__init__(look, title)
         self.columns = columns
         self.choices = tuple(choices)
+        self._chosen = chosen
         self.typing = self._types_at_once = typing
         self.filter = ""
         self.cursor = start
@@ -311,66 +329,48 @@ class Chooser(Popup[T | None], Generic[T]):
 
     # --- keys
 
-    def on_key(self, event: Key) -> None:
-        """Types into the filter, where typing is on; Enter and Escape work throughout."""
-        if event.key == "enter":
-            event.stop()
+    def press(self, key: str, character: str | None) -> None:
+        """Types into the filter where typing is on; Enter chooses, Escape ends the filter first."""
+        if key == "enter":
             self._choose()
-        elif self.typing and event.key == "backspace":
-            event.stop()
+        elif key == "escape" and (self.typing or self.filter) and not self._types_at_once:
+            self.typing = False
+            self._set_filter("")
+        elif self.typing and key == "backspace":
             self._set_filter(self.filter[:-1])
-        elif self.typing and event.key in ("ctrl+n", "ctrl+p"):
-            event.stop()
-            self.action_move(1 if event.key == "ctrl+n" else -1)
-        elif self.typing and event.character and event.character.isprintable():
-            event.stop()
-            self._set_filter(self.filter + event.character)
-        elif not self.typing and event.key == "slash":
-            event.stop()
+        elif self.typing and key in ("ctrl+n", "ctrl+p"):
+            self.step(1 if key == "ctrl+n" else -1, 0)
+        elif self.typing and character and character.isprintable():
+            self._set_filter(self.filter + character)
+        elif not self.typing and key == "slash":
             self.typing = True
-            self.panel.redraw()
+            self.redraw()
+        else:
+            super().press(key, character)
 
-    def action_move(self, down: int) -> None:
+    def step(self, lines: int, screens: float) -> None:
         """Moves the cursor."""
-        self._point(self.cursor + down)
-
-    def action_ends(self, direction: int) -> None:
-        """To the first or the last row."""
-        self._point(0 if direction < 0 else len(self.choices))
-
-    def action_page(self, screens: float) -> None:
-        """By so many screens."""
-        self._point(self.cursor + round(screens * (self.room - 2)))
+        self._point(self.cursor + lines + round(screens * (self.room - 2)))
 
     def on_click(self, event: Click) -> None:
-        """A click chooses a row, one outside closes."""
-        if event.widget is not self.panel:
-            self.dismiss(None)
-            return
-        line = event.y - 3
-        marked = next((y for y, row in enumerate(self.panel.lines) if len(row) > 2 and row[2][1] == "panel.cursor"), 3)
-        if 0 <= line < self.room - 2:
+        """A click chooses a row."""
+        event.stop()
+        marked = next((y for y, row in enumerate(self.lines) if len(row) > 2 and row[2][1] == "panel.cursor"), None)
+        if marked is not None and 3 <= event.y < self.room + 1:
             self._point(self.cursor + event.y - marked)
             self._choose()
-
-    def action_close(self) -> None:
-        """Ends the filter first, then closes."""
-        if self._types_at_once or not (self.typing or self.filter):
-            self.dismiss(None)
-            return
-        self.typing = False
-        self._set_filter("")
 
     def _set_filter(self, text: str) -> None:
         self.filter = text
         self.cursor = 0
-        self.panel.redraw()
+        self.redraw()
 
     def _point(self, at: int) -> None:
         self.cursor = max(0, min(at, len(self.matching) - 1))
-        self.panel.redraw()
+        self.redraw()
 
     def _choose(self) -> None:
         matching = self.matching
         if matching and matching[self.cursor].possible:
-            self.dismiss(matching[self.cursor].value)
+            self.close()
+            self._chosen(matching[self.cursor].value)

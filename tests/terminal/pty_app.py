@@ -1,0 +1,151 @@
+"""Runs the app in a real pseudo-terminal and reads its screen with a terminal emulator."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+import pyte
+
+DEADLINE_SECONDS = 60.0
+"""Only a hang takes this long; no test measures time."""
+
+_START = "import sys; from tpuprof.tui.cli import main; sys.exit(main(sys.argv[1:]))"
+_ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+_KEPT = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR")
+# Answers that a terminal gives to Textual's questions; pyte gives none.
+_SYNC_QUERY = b"\x1b[?2026$p"
+
+
+class _Screen(pyte.Screen):
+    """pyte stumbles over private modes that it doesn't know and over `CSI > u` (the Kitty keyboard protocol)."""
+
+    def report_device_status(self, mode: int, **kwargs: object) -> None:
+        """Not answered."""
+
+
+class PtyApp:
+    """The command line in a terminal of a given size.
+
+    Attributes:
+        written: all bytes that the app wrote so far.
+        process: its process id.
+    """
+
+    def __init__(
+        self, *arguments: str, width: int = 120, height: int = 40, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.written = b""
+        self.exit_code: int | None = None
+        self._screen = _Screen(width, height)
+        self._stream = pyte.ByteStream(self._screen)
+        self.process, self._terminal = pty.fork()
+        if self.process == 0:
+            kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+            os.execve(  # noqa: S606 - the child becomes the app
+                sys.executable,
+                [sys.executable, "-c", _START, *arguments],
+                {**kept, **_ENVIRONMENT, **(environ or {})},
+            )
+        self.resize(width, height, tell=False)
+
+    def __enter__(self) -> PtyApp:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.exit_code is None:
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+        if self._terminal >= 0:
+            os.close(self._terminal)
+
+    def resize(self, width: int, height: int, tell: bool = True) -> None:
+        """Changes the terminal's size."""
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        if tell:
+            self._screen.resize(height, width)
+            os.kill(self.process, signal.SIGWINCH)
+
+    def press(self, keys: str) -> None:
+        """Sends keys as a terminal does."""
+        os.write(self._terminal, keys.encode())
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen's text."""
+        return list(self._screen.display)
+
+    @property
+    def text(self) -> str:
+        """The screen's text in one."""
+        return "\n".join(self.lines)
+
+    def read(self, seconds: float) -> bool:
+        """Takes what the app has written; False where nothing came in that time."""
+        ready, _, _ = select.select([self._terminal], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._terminal, 1 << 16)
+        except OSError:  # Linux: the other end is closed
+            return False
+        if not data:
+            return False
+        self.written += data
+        # pyte takes the ">" of `CSI > u` for text.
+        self._stream.feed(re.sub(rb"\x1b\[[<>=]\d*u", b"", data))
+        return True
+
+    def wait_for(self, condition: Callable[[PtyApp], bool]) -> PtyApp:
+        """Reads until the condition holds."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition(self):
+            assert time.monotonic() < deadline, f"waited in vain; the screen shows:\n{self.text}"
+            self.read(0.2)
+        return self
+
+    def wait_for_text(self, text: str) -> PtyApp:
+        """Reads until the text is on the screen."""
+        return self.wait_for(lambda app: text in app.text)
+
+    def settle(self, quiet_seconds: float = 0.5) -> int:
+        """Reads until nothing more comes; returns how many bytes the app has written in its life."""
+        while self.read(quiet_seconds):
+            pass
+        return len(self.written)
+
+    def hang_up(self) -> None:
+        """Closes the terminal, as a lost connection does."""
+        os.close(self._terminal)
+        self._terminal = -1
+
+    def wait_for_exit(self) -> int:
+        """Waits until the process has ended; returns its exit code, negative for a signal."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self.exit_code is None:
+            assert time.monotonic() < deadline, f"the app did not end; the screen shows:\n{self.text}"
+            if self._terminal >= 0:
+                self.read(0.05)
+            done, status = os.waitpid(self.process, os.WNOHANG)
+            if done:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+        if self._terminal >= 0:
+            self.settle(0.05)
+        return self.exit_code
+
+    def is_stopped(self) -> bool:
+        """Whether the process is stopped (ctrl+z)."""
+        done, status = os.waitpid(self.process, os.WNOHANG | os.WUNTRACED)
+        return bool(done) and os.WIFSTOPPED(status)
