@@ -11,7 +11,6 @@ of problems and the lines of `Logdir.searched` are for printing and have gone th
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import os
 import re
@@ -243,6 +242,8 @@ def _missing(where: str) -> ProfileError:
     while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
         parent, missing = os.path.split(parent)
     names = names_in(parent, 2000)
+    import difflib  # noqa: PLC0415 - for an error alone
+
     close = difflib.get_close_matches(missing, names, 1)
     hint = f"did you mean {printable(os.path.join(parent, close[0]))}?" if close else _LAYOUT_HINT
     holds = f"which holds {examples(names)}" if names else "which is empty or may not be listed"

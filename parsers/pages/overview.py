@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.device import HOLDS_OPS
 from tpuprof.parsers.framework_op import UNKNOWN_TYPE, is_gradient, parse_framework_op
@@ -168,13 +169,20 @@ def step_time(grid: StepGrid, note: str) -> StepTime:
     return StepTime(
         average_ps=float(durations.mean()),
         standard_deviation_ps=float(durations.std(ddof=1)) if len(durations) > 1 else 0.0,
-        median_ps=float(np.median(durations)),
+        median_ps=_median(durations),
         minimum_ps=float(durations.min()),
         maximum_ps=float(durations.max()),
         count=len(durations),
         source=grid.source,
         note=note,
     )
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    """The median of at least one value; numpy's own imports its masked arrays for it, 6 ms."""
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 # --- figures -------------------------------------------------------------------------------------------------------
@@ -344,7 +352,7 @@ def _with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottlenec
     if len(steps) < MINIMUM_STEPS_TO_COMPARE:
         return bottleneck
     durations = np.array([step.duration_ps for step in steps], np.float64)
-    ratio = durations / np.median(durations)
+    ratio = durations / _median(durations)
     slow = int((ratio >= SLOW_STEP).sum())
     if not 0 < slow <= len(steps) * FEW_SLOW_STEPS:
         return bottleneck

