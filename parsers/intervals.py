@@ -42,17 +42,26 @@ def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     return start[first], reach[last]
 
 
+_BLOCK = 1 << 15
+"""Intervals handled at a time where a pass would else make arrays that leave the cache."""
+
+
 def union_length(start: Int64s, end: Int64s) -> int:
     """Total time covered by at least one interval."""
     if not is_sorted(start):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
-    if not len(start):
-        return 0
-    reach = np.maximum.accumulate(end)
-    fresh = start.copy()  # where each interval begins to cover what none before it covers
-    np.maximum(start[1:], reach[:-1], out=fresh[1:])
-    return int(np.maximum(end - fresh, 0).sum())
+    total = 0
+    covered = np.iinfo(np.int64).min  # up to here time is covered, or passed
+    for at in range(0, len(start), _BLOCK):
+        begins, ends = start[at : at + _BLOCK], end[at : at + _BLOCK]
+        reach = np.maximum(np.maximum.accumulate(ends), covered)
+        fresh = begins.copy()  # where each interval begins to cover what none before it covers
+        fresh[0] = max(int(fresh[0]), covered)
+        np.maximum(begins[1:], reach[:-1], out=fresh[1:])
+        total += int(np.maximum(ends - fresh, 0).sum())
+        covered = int(reach[-1])
+    return total
 
 
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:

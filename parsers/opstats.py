@@ -112,7 +112,9 @@ class CoreOps:
 def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
     """Start and end of each event on the trace's clock, in picoseconds."""
     start = events.offset_ps + np.int64(line.timestamp_ns) * np.int64(1000) if line.timestamp_ns else events.offset_ps
-    return start, start + np.maximum(events.duration_ps, 0)
+    end = np.maximum(events.duration_ps, 0)
+    end += start
+    return start, end
 
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -121,10 +123,11 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, In
     if columns[0] is None or columns[1] is None:
         return start, end
     both = columns[0].is_number & columns[1].is_number
-    offset, duration = columns[0].integers(), np.maximum(columns[1].integers(), 0)
+    offset, device_end = columns[0].integers(), np.maximum(columns[1].integers(), 0)
+    device_end += offset
     if both.all():
-        return offset, offset + duration
-    return np.where(both, offset, start), np.where(both, offset + duration, end)
+        return offset, device_end
+    return np.where(both, offset, start), np.where(both, device_end, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,7 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Int64s, duration: Int64s, 
     metadata = plane.event_metadata
     rows = metadata.rows(metadata_ids)
     columns = _MetadataStats(plane, metadata, rows)
-    occurrences = sum_by_key(key, np.ones(len(key), np.int64), n)
+    occurrences = np.bincount(key, minlength=n).astype(np.int64)
     times = occurrences.astype(np.float64)
     names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, metadata_ids, strict=True))
     program, has_program = columns.unsigned("program_id")

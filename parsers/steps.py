@@ -177,9 +177,7 @@ def _sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
         at = place(times, steps.start_ps, steps.end_ps)
         return sum_by_key(at[at >= 0], values[at >= 0], len(steps))
     first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
-    borders = np.stack([first, last], axis=1).reshape(-1)  # sums of [first, last) and, thrown away, of the gaps
-    sums = np.add.reduceat(np.append(values, 0), np.minimum(borders, len(values)))[::2]
-    return np.where(last > first, sums, 0)
+    return np.array([values[a:b].sum() for a, b in zip(first.tolist(), last.tolist(), strict=True)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
