@@ -280,9 +280,7 @@ class TpuprofApp(App[None]):
         if run is None:
             return Heading(self.path, note_count=len(self._notes()), tab=self.tab_index)
         facts = []
-        if self.options.demo:
-            facts.append("demo")
-        elif self.logdir and len(self.logdir.runs) > 1:
+        if self.logdir and len(self.logdir.runs) > 1:
             newest = "newest of" if run == self.logdir.runs[0] else "one of"
             facts.append(f"{newest} {len(self.logdir.runs)} runs")
         facts.append(_host_words(run, self.host_shown))

@@ -63,14 +63,16 @@ def overview(summaries: Sequence[HostSummary]) -> Overview:
     performance = _performance(summaries, table, grid, unknown)
     if performance.step_time is None:
         unknown["performance.step_time_ms"] = _why_no_device(summaries) or step_notes[0]
+    shares, top_ops = _shares(table, summaries), _top_ops(table)
+    bottleneck = _bottleneck(steps, table, shares, top_ops, unknown)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
         performance=performance,
-        shares=_shares(table, summaries),
+        shares=shares,
         steps=steps,
-        top_ops=_top_ops(table),
-        bottleneck=_with_slow_steps(_bottleneck(steps, grid, table, unknown, performance), steps),
+        top_ops=top_ops,
+        bottleneck=_with_slow_steps(bottleneck, steps),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -323,23 +325,22 @@ def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
 
 def _bottleneck(
     steps: Sequence[Step],
-    grid: StepGrid | None,
     table: OpTable,
+    shares: Sequence[Share],
+    top_ops: Sequence[TopOp],
     unknown: dict[str, str],
-    performance: Performance,
 ) -> Bottleneck:
     """Whether the steps wait for input, by infeed and outfeed ops; unknown where the program has none of them."""
     parts = [step.breakdown for step in steps if step.breakdown is not None]
     total = math.fsum(step.duration_ps for step in steps)
-    if not parts or grid is None or not total:
+    if not parts or not total:
         reason = unknown.get("performance.device_duty_cycle_percent") or "no step time"
-        return _unknown_bottleneck(reason, unknown, None, _marking_advice(table))
+        return _unknown_bottleneck(reason, unknown, _marking_advice(table))
     idle_percent = 100.0 * math.fsum(part.idle_ps for part in parts) / total
-    feeds = {"infeed", "outfeed"}.intersection(category or "" for category in table.category)
-    if not feeds:
+    if not {"infeed", "outfeed"}.intersection(category or "" for category in table.category):
         reason = "the program has no infeed or outfeed ops, so waiting for input shows as idle time"
         unknown.update({"bottleneck.input_percent": reason, "bottleneck.output_percent": reason})
-        return Bottleneck("unknown", None, None, idle_percent, *_what_takes_time(table, performance, idle_percent))
+        return Bottleneck("unknown", None, None, idle_percent, *_what_takes_time(shares, top_ops, idle_percent))
     return _input_bottleneck(
         100.0 * math.fsum(part.infeed_ps for part in parts) / total,
         100.0 * math.fsum(part.outfeed_ps for part in parts) / total,
@@ -362,34 +363,31 @@ def _with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottlenec
     return replace(bottleneck, next_steps=(*bottleneck.next_steps[:1], advice, *bottleneck.next_steps[1:]))
 
 
-def _what_takes_time(table: OpTable, performance: Performance, idle_percent: float) -> tuple[str, tuple[str, ...]]:
+def _what_takes_time(
+    shares: Sequence[Share], top_ops: Sequence[TopOp], idle_percent: float
+) -> tuple[str, tuple[str, ...]]:
     """Statement and advice for a program whose share of waiting for input can't be told from its ops."""
-    times: dict[OpClass, int] = {}
-    for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
-        times[op_class] = times.get(op_class, 0) + self_ps
-    largest = max(times, key=lambda kind: (times[kind], kind))
-    busy = 100.0 - (performance.device_idle_percent or 0.0)
-    share = busy * times[largest] / max(1, sum(times.values()))
-    top = int(np.argmax(table.self_ps))
-    of_ops = 100.0 * int(table.self_ps[top]) / max(1, int(table.self_ps.sum()))
+    idle = f"{idle_percent:.1f}% of step time is idle; how much of that waits for input is unknown."
+    busy = [share for share in shares if share.op_class != "idle"]
+    if not busy or not top_ops:
+        return f"The steps hold no op events. {idle}", ()
+    largest = max(busy, key=lambda share: share.time_ps)
+    top = top_ops[0]
+    name = "/".join(top.name.split("/")[-2:])
     statement = (
-        f"{largest} ops take {share:.1f}% of device time, {table.name[top]} alone {of_ops:.1f}% of op time. "
-        f"{idle_percent:.1f}% of step time is idle; how much of that waits for input is unknown."
+        f"{largest.op_class} ops take {100 * largest.fraction:.1f}% of device time; "
+        f"the top op, {name}, {top.self_time_percent:.1f}% of op time. {idle}"
     )
-    first = f"Look at {table.name[top]} first."
-    if idle_percent >= max(HIGH_IDLE, share):
+    first = f"Look at {name} first."
+    if idle_percent >= max(HIGH_IDLE, 100 * largest.fraction):
         return statement, ("Idle time first: see what the host does in the gaps.", first)
     return statement, (first,) if idle_percent < HIGH_IDLE else (first, "Then at the idle time between ops.")
 
 
-def _unknown_bottleneck(
-    reason: str, unknown: dict[str, str], idle_percent: float | None, advice: tuple[str, ...]
-) -> Bottleneck:
-    for key in ("input_percent", "output_percent"):
+def _unknown_bottleneck(reason: str, unknown: dict[str, str], advice: tuple[str, ...]) -> Bottleneck:
+    for key in ("input_percent", "output_percent", "idle_percent"):
         unknown[f"bottleneck.{key}"] = reason
-    if idle_percent is None:
-        unknown["bottleneck.idle_percent"] = reason
-    return Bottleneck("unknown", None, None, idle_percent, f"Unknown: {reason}.", advice)
+    return Bottleneck("unknown", None, None, None, f"Unknown: {reason}.", advice)
 
 
 def _marking_advice(table: OpTable) -> tuple[str, ...]:

@@ -168,3 +168,15 @@ def test_steps_that_differ_all_the_time_have_no_slow_one() -> None:
     steps = [(str(n), n * 300, n * 300 + (100 if n % 2 else 200)) for n in range(8)]
     tpu_plane(space, 0, [("a", "copy", 0, 600)], steps=steps)
     assert not any("times the median" in advice for advice in page(space).bottleneck.next_steps)
+
+
+def test_steps_without_any_op_say_so() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0")
+    line = plane.line("Steps")
+    for n in range(3):
+        plane.event(line, plane.event_id(str(n)), n * 100, 90)
+    result = page(space)
+    check_unknown(result)
+    assert len(result.steps) == 3
+    assert "no op events" in result.bottleneck.statement

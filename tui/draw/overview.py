@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.pages.overview_page import OpClass, Overview, Share, StepTime, TopOp
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width, plain
 from tpuprof.tui.draw.steps import parts_legend, step_detail, step_graph
 
@@ -184,9 +184,9 @@ def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list
     if most < 1:
         return []
     hidden = len(lines) - most
-    more = f" {glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
-    last = plain(lines[most - 1]).rstrip()
-    return [*lines[: most - 1], fit([(cut(last, width - len(more), glyphs), "text"), (more, "dim")], width, glyphs)]
+    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
+    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
+    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
 
 
 # --- device time by class ------------------------------------------------------------------------------------------
