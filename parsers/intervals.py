@@ -18,6 +18,8 @@ def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
     if len(start) < 2:
         return None
     later = start[1:] > start[:-1]
+    if bool(later.all()):
+        return None
     tied = (start[1:] == start[:-1]) & (end[1:] <= end[:-1])
     if bool((later | tied).all()):
         return None

@@ -19,8 +19,8 @@ from tpuprof.parsers.intervals import Int64s, nesting_order
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.proto import xplane_pb2
 from tpuprof.parsers.xspace.core import min_by_key, nest, sum_by_key
-from tpuprof.parsers.xspace.events import Events
-from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable
+from tpuprof.parsers.xspace.events import Events, StatColumn
+from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64, MetadataTable
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.xspace.walk import text
 
@@ -33,23 +33,28 @@ ALL_REDUCE_ID = "all_reduce_unique_id"
 
 _HBM = 1
 
+Keys = NDArray[np.int32] | NDArray[np.int64]
+"""Metadata ids or rows of events: four bytes each, where they fit."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpEvents:
     """The op events of one core, sorted by start, longer ones first.
 
     Attributes:
-        key: int64[n]; row of each event in the core's op rows (`CoreOps.table`).
+        key: int32[n] or int64[n]; row of each event in the core's op rows (`CoreOps.table`).
         start_ps, end_ps: int64[n]; the device's time span where the event has one, else its own, on the trace's clock.
         self_ps: int64[n].
-        all_reduce_id: int64[n], 0 where the event is no all-reduce; None when no event of the core is one.
+        all_reduce: which events are all-reduces, int64[m], ascending.
+        all_reduce_id: int64[m]; the same id on several cores is one all-reduce.
     """
 
-    key: Int64s
+    key: Keys
     start_ps: Int64s
     end_ps: Int64s
     self_ps: Int64s
-    all_reduce_id: Int64s | None
+    all_reduce: Int64s
+    all_reduce_id: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +127,11 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, In
     columns = [events.stats.get(name) for name in _DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
-    both = columns[0].is_number & columns[1].is_number
     offset, device_end = columns[0].integers(), np.maximum(columns[1].integers(), 0)
     device_end += offset
-    if both.all():
+    if all(column.uniform_kind in (KIND_UINT64, KIND_INT64) for column in columns if column is not None):
         return offset, device_end
+    both = columns[0].is_number & columns[1].is_number
     return np.where(both, offset, start), np.where(both, device_end, end)
 
 
@@ -134,13 +139,14 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, In
 class _LineOps:
     """The sorted events of one op line; see `OpEvents` and `CoreOps`."""
 
-    metadata_id: Int64s
+    metadata_id: Keys
     start_ps: Int64s
     end_ps: Int64s
     own_start_ps: Int64s
     own_end_ps: Int64s
     self_ps: Int64s
-    all_reduce_id: Int64s | None
+    all_reduce: Int64s
+    all_reduce_id: Int64s
 
 
 def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
@@ -150,7 +156,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
     table = _op_rows(plane, metadata_ids, key, ops.end_ps - ops.start_ps, ops.self_ps)
     return CoreOps(
         table=table,
-        events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce_id),
+        events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce, ops.all_reduce_id),
         event_start_ps=ops.own_start_ps,
         event_end_ps=ops.own_end_ps,
         off_duty=np.array([category in OFF_DUTY for category in table.category], np.bool_),
@@ -161,13 +167,10 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
     """Puts the op lines of a core together; nearly always there is just one."""
     if len(lines) == 1:
         return lines[0]
-    none = np.zeros(0, np.int64)
     if not lines:
-        return _LineOps(none, none, none, none, none, none, None)
-    reduced = None
-    if any(line.all_reduce_id is not None for line in lines):
-        columns = [(line.all_reduce_id, np.zeros(len(line.start_ps), np.int64)) for line in lines]
-        reduced = np.concatenate([zeros if ids is None else ids for ids, zeros in columns])
+        none = np.zeros(0, np.int64)
+        return _LineOps(none, none, none, none, none, none, none, none)
+    shift = np.cumsum([0, *(len(line.start_ps) for line in lines)])
     return _LineOps(
         metadata_id=np.concatenate([line.metadata_id for line in lines]),
         start_ps=np.concatenate([line.start_ps for line in lines]),
@@ -175,7 +178,8 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
         own_start_ps=np.concatenate([line.own_start_ps for line in lines]),
         own_end_ps=np.concatenate([line.own_end_ps for line in lines]),
         self_ps=np.concatenate([line.self_ps for line in lines]),
-        all_reduce_id=reduced,
+        all_reduce=np.concatenate([line.all_reduce + at for line, at in zip(lines, shift.tolist(), strict=False)]),
+        all_reduce_id=np.concatenate([line.all_reduce_id for line in lines]),
     )
 
 
@@ -183,31 +187,39 @@ def _line_ops(line: Line, on_chunk: ChunkDone | None) -> _LineOps:
     events = line.events(stats=(*_DEVICE_SPAN, ALL_REDUCE_ID), on_chunk=on_chunk, places=False)
     own_start, own_end = event_spans(line, events)
     start, end = device_spans(events, own_start, own_end)
-    ids = events.metadata_id.astype(np.int64, copy=False)
-    column = events.stats.get(ALL_REDUCE_ID)
-    reduced = column.integers() if column is not None and column.kind.any() else None
+    ids: Keys = events.metadata_id
     order = nesting_order(start, end)
     if order is not None:
         ids, start, end = ids[order], start[order], end[order]
         own_start, own_end = own_start[order], own_end[order]
-        reduced = None if reduced is None else reduced[order]
-    return _LineOps(ids, start, end, own_start, own_end, nest(start, end).self_ps, reduced)
+    reduced, reduced_ids = _all_reduces(events.stats.get(ALL_REDUCE_ID), order)
+    return _LineOps(ids, start, end, own_start, own_end, nest(start, end).self_ps, reduced, reduced_ids)
 
 
-def _dense(ids: Int64s) -> tuple[Int64s, Int64s]:
+def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
+    """Which of the sorted events have an all-reduce id other than 0, and the ids: few events of many."""
+    if column is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    kind = column.kind if order is None else column.kind[order]
+    at = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
+    ids = column.value[at if order is None else order[at]]
+    return at[ids != 0], ids[ids != 0]
+
+
+def _dense(ids: Keys) -> tuple[Keys, Int64s]:
     """Maps metadata ids to rows: returns each event's row and the rows' ids, ascending."""
     if not len(ids):
-        return ids, ids
+        return ids, ids.astype(np.int64)
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high > 4 * len(ids) + 1_000_000:
         found, key = np.unique(ids, return_inverse=True)
-        return key.astype(np.int64), found
+        return key.astype(np.int64), found.astype(np.int64)
     used = np.zeros(high + 1, np.bool_)
     used[ids] = True
-    found = np.flatnonzero(used).astype(np.int64)
-    lookup = np.zeros(high + 1, np.int64)
-    lookup[found] = np.arange(len(found))
-    return lookup[ids], found
+    rows = np.flatnonzero(used).astype(np.int64)
+    lookup = np.zeros(high + 1, np.int32)
+    lookup[rows] = np.arange(len(rows))
+    return lookup[ids], rows
 
 
 _OP_STATS = (
@@ -218,11 +230,10 @@ _OP_STATS = (
     "flops",
     "model_flops",
     "memory_access_breakdown",
-    "bytes_accessed",
 )
 
 
-def _op_rows(plane: Plane, metadata_ids: Int64s, key: Int64s, duration: Int64s, self_ps: Int64s) -> OpTable:
+def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, duration: Int64s, self_ps: Int64s) -> OpTable:
     """Sums the events of each metadata id and looks up what the profile says of the op."""
     n = len(metadata_ids)
     metadata = plane.event_metadata

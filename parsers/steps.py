@@ -156,16 +156,15 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     cells = step * PART_COUNT + part_of_row[events.key[special]]
     others = sum_by_key(cells, events.self_ps[special], count * PART_COUNT).reshape(count, PART_COUNT)
     part_ps[:, COMPUTE] -= others.sum(axis=1)
-    reduced = events.all_reduce_id
-    chosen = np.flatnonzero(reduced) if reduced is not None else np.zeros(0, np.intp)
-    step = place(events.start_ps[chosen], steps.start_ps, steps.end_ps)
-    chosen, step = chosen[step >= 0], step[step >= 0]
+    step = place(events.start_ps[events.all_reduce], steps.start_ps, steps.end_ps)
+    inside = step >= 0
+    chosen = events.all_reduce[inside]
     return CoreStepTimes(
         steps=steps,
         part_ps=part_ps + others,
-        all_reduce_step=step,
-        all_reduce_id=reduced[chosen] if reduced is not None else np.zeros(0, np.int64),
-        all_reduce_ps=(events.end_ps - events.start_ps)[chosen],
+        all_reduce_step=step[inside],
+        all_reduce_id=events.all_reduce_id[inside],
+        all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
     )
 
 

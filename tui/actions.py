@@ -64,6 +64,10 @@ def _tab(number: int) -> Action:
     )
 
 
+def _has_notes(at: Situation) -> bool:
+    return at.note_count > 0 or (at.has_page and at.tab == 0)
+
+
 ACTIONS: tuple[Action, ...] = (
     *(_tab(number) for number in range(1, 6)),
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
@@ -74,7 +78,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda at: at.selection is not None),
     Action("runs", ("R",), "R", "Choose a run", "runs", lambda at: at.run_count > 0),
     Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda at: at.host_count > 0),
-    Action("notes", ("w",), "w", "Show notes and problems", "notes", lambda at: at.note_count > 0),
+    Action("notes", ("w",), "w", "Verdict in full, notes and problems", "notes", _has_notes),
     Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda at: not at.loading),
     Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda at: at.loading),
     Action("swap_background", ("T",), "T", "Light or dark background", "", lambda at: at.colorful),

@@ -15,6 +15,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Resize
+from textual.geometry import Size
 from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
@@ -22,6 +23,7 @@ from tpuprof.tui.actions import ACTIONS, MOTION_HELP, MOTIONS, Action, Situation
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.overview import notes, verdict
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request, find_runs, open_session
 from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
@@ -44,13 +46,16 @@ from tpuprof.tui.widgets.chrome import (
     tab_at,
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, Reader
+from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
 
 if TYPE_CHECKING:
     from tpuprof.parsers.logdir import Logdir, Run
-    from tpuprof.parsers.pages.overview_page import Overview
 
 SMALLEST = (60, 15)
+"""Columns and rows below which there is a sentence instead of a page."""
+
+SHORT = 28
+"""Rows below which the line on what is under the cursor gives way to the page."""
 
 
 class Header(LineCanvas):
@@ -59,7 +64,7 @@ class Header(LineCanvas):
     def on_click(self, event: Click) -> None:
         """Shows the tab under the mouse."""
         app = self.app
-        if event.y == 1 and isinstance(app, TpuprofApp):
+        if event.y == 1 and isinstance(app, TpuprofApp) and app.popups.popup is None:
             index = tab_at(event.x, app.tab_index, self.size.width)
             if index is not None:
                 app.action_show_tab(index)
@@ -93,9 +98,6 @@ class TpuprofApp(App[None]):
     TITLE = APP_NAME
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
-    # Textual declares these as they stand here, and mypy holds us to it.
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SMALLEST[0], "-broad")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (SMALLEST[1], "-short"), (28, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
         *(Binding(keys, action, show=False) for keys, action in MOTIONS),
@@ -132,7 +134,6 @@ class TpuprofApp(App[None]):
         self._flash = ""
         self._prompt: str | None = None
         self._found = ""
-        self.popup: Popup | None = None
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
         self.tabs: tuple[Tab, ...] = (
@@ -143,6 +144,7 @@ class TpuprofApp(App[None]):
         self.detail = LineCanvas(self.look, self._draw_detail, id="detail")
         self.footer = LineCanvas(self.look, self._draw_footer, background="bar", id="footer")
         self.tiny = LineCanvas(self.look, self._draw_tiny, id="tiny")
+        self.popups = PopupLayer(self.look, id="popups")
 
     # --- widgets
 
@@ -152,11 +154,12 @@ class TpuprofApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Header, tabs, detail line and footer."""
-        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny)
+        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.popups)
 
     def on_mount(self) -> None:
         """Draws the first frame, and only then starts to look for profiles."""
         self.overview.show_state(Searching(printable(self.path)))
+        self._lay_out(self.size)
         if self._driver is not None and not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
@@ -168,38 +171,46 @@ class TpuprofApp(App[None]):
         self._loader.cancel()
 
     def on_resize(self, event: Resize) -> None:
-        """Says so where there is too little room; puts a popup in the middle again."""
-        self.tiny.redraw()
-        if self.open_popup is not None:
-            self.open_popup.place(event.size)
+        """Lays everything out for the new size."""
+        self._lay_out(event.size)
+
+    def _lay_out(self, size: Size) -> None:
+        """Shows what there is room for, and draws it before Textual comes round to it: each frame is painted once."""
+        width, height = size
+        small, short = width < SMALLEST[0] or height < SMALLEST[1], height < SHORT
+        self.screen.set_class(small, "-small")
+        self.screen.set_class(short, "-short")
+        if small:
+            self.tiny.prepare(width, height)
+            return
+        self.header.prepare(width, 2)
+        self.tab.prepare(width, height - (3 if short else 4))
+        self.detail.prepare(width, 1)
+        self.footer.prepare(width, 1)
+        self.popups.fit(size)
 
     @property
     def tab(self) -> Tab:
         """The tab that is shown."""
         return self.tabs[self.tab_index]
 
-    @property
-    def open_popup(self) -> Popup | None:
-        """What is open above the page."""
-        return self.popup if self.popup is not None and self.popup.is_open else None
-
     def _open(self, popup: Popup) -> None:
-        self.popup = popup
-        popup.place(self.size)
-        self.mount(popup)
+        self.popups.open(popup, self.size)
 
     def take_key(self, key: str, character: str | None) -> bool:
-        """Gives a key to the popup or the prompt that is open; False where there is none, or it is a key for leaving."""
+        """Gives a key to the popup or the prompt that is open; False where it is neither's, or one for leaving."""
         self._clear_flash()
-        popup = self.open_popup
-        typing = self._prompt is not None or (isinstance(popup, Chooser) and popup.typing)
-        if key in ("ctrl+c", "ctrl+q", "ctrl+z") or (key == "Q" and not typing):
+        popup = self.popups.popup
+        is_prompting = self._prompt is not None
+        if key in ("ctrl+c", "ctrl+q", "ctrl+z") or (popup is None and not is_prompting):
+            return False
+        if key == "Q" and not is_prompting and popup is not None and not popup.is_typing:
             return False
         if popup is not None:
-            popup.press(key, character)
-        elif self._prompt is not None:
+            self.popups.press(key, character)
+        else:
             self._prompt_key(key, character or "")
-        return popup is not None or self._prompt is not None or typing
+        return True
 
     # --- loading
 
@@ -305,7 +316,7 @@ class TpuprofApp(App[None]):
     def _foot_keys(self) -> list[FootKey]:
         """At most seven keys: the tab's own, then what is possible now, help and quit."""
         situation = self.situation
-        keys = list(self.tab.foot_keys) if self.tab.has_page else [FootKey("1-5", "tabs")]
+        keys = list(self.tab.foot_keys)
         for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
             if action.possible(situation) and len(keys) < 5:
                 keys.append(FootKey(action.shown, action.short))
@@ -353,8 +364,10 @@ class TpuprofApp(App[None]):
             return
         self._end_search()
         with self.batch_update():
+            size = self.tab.size
             self.tab.remove_class("-shown")
             self.tab_index = index
+            self.tab.prepare(*size)
             self.tab.add_class("-shown")
             self._redraw_chrome()
 
@@ -439,8 +452,8 @@ class TpuprofApp(App[None]):
         self._load(Request(self.path, run.name, host, self.logdir))
 
     def action_notes(self) -> None:
-        """Shows all that is wrong or unknown."""
-        self._open(Reader(self.look, "Notes and problems", self._note_lines))
+        """Shows the verdict in full, and all that is wrong or unknown."""
+        self._open(Reader(self.look, "Verdict and notes", self._note_lines))
 
     def action_help(self) -> None:
         """Shows the keys of this tab and what its numbers mean."""
@@ -459,7 +472,7 @@ class TpuprofApp(App[None]):
         """Changes between the dark and the light palette."""
         now = self.look.palette
         self.look = Look(palette(now.color, not now.light), self.look.glyphs)
-        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny):
+        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.popups):
             canvas.set_look(self.look)
 
     def action_yank(self) -> None:
@@ -532,14 +545,16 @@ class TpuprofApp(App[None]):
             for problem in source.problems
         }
         lines: list[Line] = []
-        for note in self._notes():
-            lines += wrap(note, width, "text", glyphs, [("! ", "warn")])
-            if hints.get(note):
-                lines += wrap(hints[note], width, "dim", glyphs, [("  try: ", "key")])
         page = self.overview.page_shown
-        if page is not None and page.unknown:
-            lines += [fit([], width, glyphs), fit([("What this profile cannot tell", "title")], width, glyphs)]
-            lines += _unknown_lines(page, width, glyphs)
+        if page is not None:
+            lines += [fit([("Verdict", "title")], width, glyphs), *verdict(page, width, glyphs)]
+            lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
+        for note in self._notes():
+            lines += wrap(note, width, "text", glyphs, [(" ! ", "warn")])
+            if hints.get(note):
+                lines += wrap(hints[note], width, "dim", glyphs, [("   try: ", "key")])
+        if page is not None:
+            lines += notes(replace(page, warnings=()), width, glyphs)
         return lines
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
@@ -555,17 +570,6 @@ class TpuprofApp(App[None]):
         if meaning:
             lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
         return lines
-
-
-def _unknown_lines(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
-    """The unknown figures by reason."""
-    reasons: dict[str, list[str]] = {}
-    for key, reason in page.unknown.items():
-        reasons.setdefault(reason, []).append(key.partition(".")[2].replace("_", " ").replace(".", " "))
-    lines: list[Line] = []
-    for reason, names in reasons.items():
-        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [("? ", "dim")])
-    return lines
 
 
 def _host_words(run: Run, host: str | None) -> str:

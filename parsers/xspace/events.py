@@ -43,12 +43,20 @@ class StatColumn:
         """bool[n]: the stat is there and holds a number (double, uint64 or int64)."""
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
+    @property
+    def uniform_kind(self) -> int | None:
+        """The kind of every event's stat where it is one and the same, as for most stats it is."""
+        if not len(self.kind):
+            return None
+        lowest = int(self.kind.min())
+        return lowest if lowest == int(self.kind.max()) else None
+
     def integers(self, missing: int = 0) -> NDArray[np.int64]:
         """int64[n]: integer values, doubles cut to integers, `missing` elsewhere. A uint64 past 2^63 wraps.
 
         May be the column itself, so it is not to be written to.
         """
-        if bool(((self.kind == KIND_UINT64) | (self.kind == KIND_INT64)).all()):
+        if self.uniform_kind in (KIND_UINT64, KIND_INT64):
             return self.value
         out = np.where((self.kind == KIND_UINT64) | (self.kind == KIND_INT64), self.value, np.int64(missing))
         doubles = self.kind == KIND_DOUBLE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
@@ -12,7 +10,10 @@ from tpuprof.tui.widgets.line_canvas import LineCanvas
 class Tab(LineCanvas):
     """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
 
-    foot_keys: ClassVar[tuple[FootKey, ...]] = (FootKey("1-5", "tabs"),)
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Its own keys, for the footer."""
+        return (FootKey("1-5", "tabs"),)
 
     @property
     def has_page(self) -> bool:

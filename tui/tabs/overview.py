@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
 from tpuprof.tui.draw.layout import fit, wrap
@@ -30,12 +30,6 @@ class Place:
 
 class OverviewTab(Tab):
     """Shows an overview, or the state of loading one."""
-
-    foot_keys: ClassVar[tuple[FootKey, ...]] = (
-        FootKey("j k", "op"),
-        FootKey("h l", "step"),
-        FootKey("Enter", "details"),
-    )
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
@@ -92,6 +86,14 @@ class OverviewTab(Tab):
         if self._page is not None and op is not None:
             return op_details(op, self._page, width, glyphs)
         return []
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Keys for what there is to move over."""
+        page = self._page
+        keys = [FootKey("j k", "op")] if page is not None and page.top_ops else []
+        keys += [FootKey("h l", "step")] if page is not None and page.steps else []
+        return (*keys, FootKey("Enter", "details")) if keys else super().foot_keys
 
     @property
     def page_shown(self) -> Overview | None:

@@ -113,6 +113,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         if regions:
             self.refresh(*regions)
 
+    def prepare(self, width: int, height: int) -> None:
+        """Draws for a size that it is going to have, so that its first paint already shows the lines."""
+        if self.size != (width, height):
+            self._lines = tuple(self.draw(width, height))
+            self._drawn_width = width
+            self._strips.clear()
+
     def set_look(self, look: Look) -> None:
         """Changes palette or glyphs and paints everything anew."""
         self.look = look

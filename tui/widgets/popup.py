@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp
-from textual.geometry import Size
+from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -59,22 +59,19 @@ def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: G
     return [top, *((side, (" ", "panel"), *line, (" ", "panel"), side) for line in body), bottom]
 
 
-class Popup(LineCanvas):
-    """A framed panel in the middle of the screen, on a layer of its own: only its cells are painted.
+class Popup:
+    """A framed panel in the middle of the screen, which gets every key while it is open.
 
-    It gets every key (`press`) while it is open.
-    """
-
-    DEFAULT_CSS = """
-    Popup { layer: above; position: absolute; }
+    Attributes:
+        is_typing: keys are typed into it as text.
     """
 
     def __init__(self, look: Look, title: str) -> None:
-        super().__init__(look, background="panel", id="popup")
-        self.title_text = title
+        self.look = look
+        self.title = title
         self.top = 0
         self.is_open = True
-        self._screen_size = Size(80, 24)
+        self.screen_size = Size(80, 24)
 
     # --- what a kind of popup says
 
@@ -90,40 +87,27 @@ class Popup(LineCanvas):
         """The keys, for the frame's lower edge."""
         return "Esc closes"
 
-    def close(self) -> None:
-        """Takes the popup off the screen."""
-        if self.is_open:
-            self.is_open = False
-            self.remove()
+    @property
+    def is_typing(self) -> bool:
+        """Whether keys are typed into it as text."""
+        return False
 
-    # --- keys
+    # --- keys and mouse
 
     def press(self, key: str, character: str | None) -> None:
         """One key."""
         motion = _MOTIONS.get(key)
         if key in ("escape", "q"):
-            self.close()
+            self.is_open = False
         elif motion is not None:
             self.step(*motion)
 
+    def click(self, row: int) -> None:
+        """A click on a line of the panel, counted from its upper edge."""
+
     def step(self, lines: int, screens: float) -> None:
         """Scrolls by lines and screens."""
-        self.scroll_rows_to(self.top + lines + round(screens * self.room))
-
-    def scroll_rows_to(self, top: int) -> None:
-        """Shows the rows from `top` on, as far as there are any."""
-        self.top = max(0, min(top, self.row_count() - self.room))
-        self.redraw()
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel moves as a key does."""
-        event.stop()
-        self.step(3, 0)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel moves as a key does."""
-        event.stop()
-        self.step(-3, 0)
+        self.top = self._within(self.top + lines + round(screens * self.room))
 
     # --- its place and look
 
@@ -138,25 +122,93 @@ class Popup(LineCanvas):
         """Rows that fit."""
         return max(1, min(self.row_count(), self.screen_size.height - 4))
 
-    @property
-    def screen_size(self) -> Size:
-        """Cells of the screen, which may have changed just now."""
-        return self._screen_size
-
-    def place(self, screen: Size) -> None:
-        """Takes its place in the middle of a screen of this size."""
-        self._screen_size = screen
+    def place(self, screen: Size) -> Region:
+        """Its place in the middle of a screen of this size."""
+        self.screen_size = screen
         width, height = self.inner_width + 4, self.room + 2
-        self.styles.width, self.styles.height = width, height
-        self.styles.offset = ((screen.width - width) // 2, max(0, (screen.height - height) // 2))
-        self.top = max(0, min(self.top, self.row_count() - self.room))
+        self.top = self._within(self.top)
+        return Region((screen.width - width) // 2, max(0, (screen.height - height) // 2), width, height)
 
-    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+    def draw(self, width: int, height: int) -> list[AnyLine]:
         """The frame and the rows in it."""
         inner = width - 4
         body = self.rows(self.top, height - 2, inner)
         body += [((" " * inner, "panel"),)] * (height - 2 - len(body))
-        return framed(self.title_text, body, self.foot(), width, self.look.glyphs)
+        return framed(self.title, body, self.foot(), width, self.look.glyphs)
+
+    def _within(self, top: int) -> int:
+        return max(0, min(top, self.row_count() - self.room))
+
+
+class PopupLayer(LineCanvas):
+    """Where popups appear: a canvas on a layer of its own, so that opening and closing paints the panel's cells only.
+
+    While nothing is open it stands outside the screen: if it came and went, Textual would number all widgets anew and
+    paint the whole screen.
+    """
+
+    DEFAULT_CSS = """
+    PopupLayer { layer: above; position: absolute; width: 1; height: 1; offset: 0 -1; }
+    """
+
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, background="panel", id=id)
+        self._popup: Popup | None = None
+
+    @property
+    def popup(self) -> Popup | None:
+        """The open popup."""
+        return self._popup
+
+    def open(self, popup: Popup, screen: Size) -> None:
+        """Shows a popup, instead of the one that may be open."""
+        self._popup = popup
+        self.fit(screen)
+
+    def fit(self, screen: Size) -> None:
+        """Takes its place on a screen of this size."""
+        if self._popup is not None:
+            place = self._popup.place(screen)
+            self.prepare(place.width, place.height)
+            self.styles.width, self.styles.height = place.width, place.height
+            self.styles.offset = (place.x, place.y)
+
+    def press(self, key: str, character: str | None) -> None:
+        """Gives a key to the popup."""
+        if self._popup is not None:
+            self._popup.press(key, character)
+            self._after(self._popup)
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The popup."""
+        return self._popup.draw(width, height) if self._popup is not None else ()
+
+    def on_click(self, event: Click) -> None:
+        """Gives a click to the popup."""
+        event.stop()
+        if self._popup is not None:
+            self._popup.click(event.y)
+            self._after(self._popup)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel moves as a key does."""
+        event.stop()
+        self.press("down", None)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel moves as a key does."""
+        event.stop()
+        self.press("up", None)
+
+    def _after(self, popup: Popup) -> None:
+        """Draws what a key has changed; a popup that opened another one is gone already."""
+        if popup is not self._popup:
+            return
+        if popup.is_open:
+            self.redraw()
+        else:
+            self._popup = None
+            self.styles.offset = (0, -self.size.height)
 
 
 _MOTIONS: dict[str, tuple[int, float]] = {
@@ -252,9 +304,14 @@ class Chooser(Popup, Generic[T]):
         self.columns = columns
         self.choices = tuple(choices)
         self._chosen = chosen
-        self.typing = self._types_at_once = typing
+        self._typing = self._types_at_once = typing
         self.filter = ""
         self.cursor = start
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether keys go into the filter."""
+        return self._typing
 
     @property
     def matching(self) -> list[Choice[T]]:
@@ -272,7 +329,7 @@ class Chooser(Popup, Generic[T]):
 
     def foot(self) -> str:
         """The keys."""
-        return "Enter chooses   Esc back" if self.typing else "Enter chooses   / filter   Esc back"
+        return "Enter chooses   Esc back" if self._typing else "Enter chooses   / filter   Esc back"
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, and the rows around the cursor."""
@@ -280,7 +337,7 @@ class Chooser(Popup, Generic[T]):
         matching = self.matching
         widths = self._widths(width)
         room = count - 2
-        top = max(0, min(self.cursor - room // 2, len(matching) - room))
+        top = self._first(room)
         lines = [
             self._filter_line(len(matching), width),
             self._row_line(self.columns, "", width, widths, "panel.dim", " "),
@@ -293,9 +350,9 @@ class Chooser(Popup, Generic[T]):
         return lines
 
     def _filter_line(self, shown: int, width: int) -> AnyLine:
-        if not self.typing and not self.filter:
+        if not self._typing and not self.filter:
             return pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
-        cursor = "_" if self.typing else ""
+        cursor = "_" if self._typing else ""
         text = clean(self.filter, self.look.glyphs.name == "ascii")
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong"), (cursor, "panel.key")]
         return pad([*spans, (f"   {shown} of {len(self.choices)}", "panel.dim")], width, "panel")
@@ -333,18 +390,17 @@ class Chooser(Popup, Generic[T]):
         """Types into the filter where typing is on; Enter chooses, Escape ends the filter first."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and (self.typing or self.filter) and not self._types_at_once:
-            self.typing = False
+        elif key == "escape" and (self._typing or self.filter) and not self._types_at_once:
+            self._typing = False
             self._set_filter("")
-        elif self.typing and key == "backspace":
+        elif self._typing and key == "backspace":
             self._set_filter(self.filter[:-1])
-        elif self.typing and key in ("ctrl+n", "ctrl+p"):
+        elif self._typing and key in ("ctrl+n", "ctrl+p"):
             self.step(1 if key == "ctrl+n" else -1, 0)
-        elif self.typing and character and character.isprintable():
+        elif self._typing and character and character.isprintable():
             self._set_filter(self.filter + character)
-        elif not self.typing and key == "slash":
-            self.typing = True
-            self.redraw()
+        elif not self._typing and key == "slash":
+            self._typing = True
         else:
             super().press(key, character)
 
@@ -352,25 +408,26 @@ class Chooser(Popup, Generic[T]):
         """Moves the cursor."""
         self._point(self.cursor + lines + round(screens * (self.room - 2)))
 
-    def on_click(self, event: Click) -> None:
-        """A click chooses a row."""
-        event.stop()
-        marked = next((y for y, row in enumerate(self.lines) if len(row) > 2 and row[2][1] == "panel.cursor"), None)
-        if marked is not None and 3 <= event.y < self.room + 1:
-            self._point(self.cursor + event.y - marked)
+    def click(self, row: int) -> None:
+        """Chooses a row."""
+        at = self._first(self.room - 2) + row - 3
+        if 3 <= row < self.room + 1 and at < len(self.matching):
+            self._point(at)
             self._choose()
+
+    def _first(self, room: int) -> int:
+        """The first row shown, of as many as fit: the cursor stays in the middle."""
+        return max(0, min(self.cursor - room // 2, len(self.matching) - room))
 
     def _set_filter(self, text: str) -> None:
         self.filter = text
         self.cursor = 0
-        self.redraw()
 
     def _point(self, at: int) -> None:
         self.cursor = max(0, min(at, len(self.matching) - 1))
-        self.redraw()
 
     def _choose(self) -> None:
         matching = self.matching
         if matching and matching[self.cursor].possible:
-            self.close()
+            self.is_open = False
             self._chosen(matching[self.cursor].value)

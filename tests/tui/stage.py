@@ -1,0 +1,164 @@
+"""Puts the app on a stage: made-up runs and pages, a terminal of choice, and its screen as text."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from tests.support.pages import training_overview
+from tpuprof.parsers.errors import Cancelled, Problem
+from tpuprof.parsers.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.session import Progress
+from tpuprof.tui.loader import Pages, ProgressCallback
+from tpuprof.tui.options import AppOptions
+from tpuprof.tui.shell import TpuprofApp
+from tpuprof.tui.terminal import detect
+
+GOLDEN = Path(__file__).parent / "golden"
+ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/nowhere"}
+NOW = 1_763_700_000.0
+DEADLINE_SECONDS = 30.0
+"""Only a hang takes this long."""
+
+
+def host_file(name: str, megabytes: float = 51.5) -> HostFile:
+    """A profile file of a host."""
+    return HostFile(name, f"/logs/{name}.xplane.pb", int(megabytes * 1e6), NOW - 3600, False)
+
+
+BROKEN = Problem("empty_file", "/logs/host2.xplane.pb", "host2.xplane.pb is empty.", "capture it again")
+NEWEST = Run("train_b", "/logs/b", (host_file("host0"), host_file("host1", 862.0)), (BROKEN,))
+OLDER = Run("train_a", "/logs/a", (host_file("host0", 3.25),), ())
+LOGDIR = Logdir("~/logs", (NEWEST, OLDER), ("looked for *.xplane.pb in 3 folders under ~/logs: 3 files in 2 runs",), ())
+
+
+class ReadyPages:
+    """A session that has its page at once.
+
+    Attributes:
+        asked: the hosts that were asked for.
+    """
+
+    def __init__(self, page: Overview) -> None:
+        self.page = page
+        self.asked: list[str | None] = []
+
+    def overview(self, host: str | None = None) -> Overview:
+        """The page."""
+        self.asked.append(host)
+        return self.page
+
+
+class ParkedPages:
+    """A session that decodes until it is let go or cancelled.
+
+    Attributes:
+        started: set once it decodes.
+        let_go: set by the test to let it finish.
+        was_cancelled: set once it has noticed that.
+    """
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+        self.let_go = threading.Event()
+        self.was_cancelled = threading.Event()
+        self._on_progress: ProgressCallback = lambda _: None
+        self._is_cancelled: Callable[[], bool] = lambda: False
+
+    def opened(self, run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
+        """As `loader.OpenSession`."""
+        self._on_progress, self._is_cancelled = on_progress, is_cancelled
+        return self
+
+    def overview(self, host: str | None = None) -> Overview:
+        """Reports progress and waits."""
+        self._on_progress(Progress("host0", 0, 2, 306_000_000, 612_000_000, 4_100_000))
+        self.started.set()
+        while not self.let_go.wait(0.005):
+            if self._is_cancelled():
+                self.was_cancelled.set()
+                raise Cancelled
+        return training_overview()
+
+
+def make_app(
+    pages: Pages | None = None,
+    *,
+    logdir: Logdir = LOGDIR,
+    options: AppOptions | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> TpuprofApp:
+    """The app over made-up runs; every run has the same pages."""
+    options = options or AppOptions()
+    environ = {**ENVIRONMENT, **(environ or {})}
+    shown = pages or ReadyPages(training_overview())
+    return TpuprofApp(
+        "~/logs",
+        options,
+        detect(environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse),
+        find=lambda _: logdir,
+        open_session=shown.opened if isinstance(shown, ParkedPages) else lambda run, progress, cancelled: shown,
+        now=lambda: NOW,
+        environ=environ,
+    )
+
+
+@asynccontextmanager
+async def on_stage(app: TpuprofApp, width: int = 80, height: int = 24) -> AsyncIterator[Pilot[None]]:
+    """Runs the app until its first page, or whatever it shows instead, is there."""
+    async with app.run_test(size=(width, height)) as pilot:
+        await settled(pilot)
+        yield pilot
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Waits until no worker runs and every message is handled."""
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Lets the app work until the condition holds."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await pilot.pause()
+
+
+def strips(app: TpuprofApp) -> list[Strip]:
+    """What the screen shows, line by line."""
+    return app.screen._compositor.render_strips()
+
+
+def frame(app: TpuprofApp) -> str:
+    """The screen's text; a line's blanks at its end are left out."""
+    return "\n".join(strip.text.rstrip() for strip in strips(app)) + "\n"
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compares with the stored frame; UPDATE_GOLDEN=1 stores it instead."""
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), f"no stored frame {path.name}: run with UPDATE_GOLDEN=1 and read what it stores"
+    assert text == path.read_text(encoding="utf-8"), f"{path.name} differs; UPDATE_GOLDEN=1 stores the new frame"
+
+
+def check_cells(app: TpuprofApp) -> None:
+    """Every line has exactly the screen's width, and every cell a style with a background."""
+    for strip in strips(app):
+        assert strip.cell_length == app.size.width, strip.text
+        for segment in strip:
+            assert segment.style is not None, segment
+            assert segment.style.bgcolor is not None, segment
