@@ -81,7 +81,26 @@ def _document(head: Mapping[str, object], body: Mapping[str, object], reasons: M
     unknown: dict[str, str] = {}
     document = {key: _safe(value, key, reasons, unknown) for key, value in {**head, **body}.items()}
     document["unknown"] = {key: printable(reason) for key, reason in unknown.items()}
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return _laid_out(document)
+
+
+def _laid_out(document: Mapping[str, object]) -> str:
+    """A line for each key, and for each item of a list of objects: to read, to compare, and ten times as fast to write.
+
+    (The library's own indentation runs in Python, value by value.)
+    """
+    dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            text = "[\n    " + ",\n    ".join(map(dump, value)) + "\n  ]"
+        elif isinstance(value, dict) and value:
+            entries = (f"{dump(name)}: {dump(item)}" for name, item in value.items())
+            text = "{\n    " + ",\n    ".join(entries) + "\n  }"
+        else:
+            text = dump(value)
+        lines.append(f"  {dump(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
