@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers import logdir
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
-from tpuprof.parsers.logdir import NO_HOST_NAME, HostFile, Logdir, Run, SearchLimits, open_logdir
+from tpuprof.parsers.folder_search import DEFAULT_LIMITS, NO_HOST_NAME, SearchLimits
+from tpuprof.parsers.logdir import HostFile, Logdir, Run, open_logdir
 
 CONTENT = b"\x0a\x02\x08\x01"
 NOON = 1_700_000_000.0
@@ -51,7 +51,7 @@ def codes(problems: Iterable[Problem]) -> list[str]:
     return [problem.code for problem in problems]
 
 
-def refused(path: str | Path, limits: SearchLimits = logdir.DEFAULT_LIMITS) -> ProfileError:
+def refused(path: str | Path, limits: SearchLimits = DEFAULT_LIMITS) -> ProfileError:
     """The error of a path that leads nowhere; its text is one printable line."""
     with pytest.raises(ProfileError) as caught:
         open_logdir(str(path), limits)

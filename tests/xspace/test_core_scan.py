@@ -28,7 +28,7 @@ WANTED = np.array([0, 1, 3], np.int64)
 def room(capacity: int, stats: int = 3, wide: bool = True, places: bool = True) -> EventColumns:
     shape, placed = (stats, capacity), capacity if places else 0
     return EventColumns(
-        metadata_id=np.zeros(capacity, np.int64 if wide else np.int32),
+        metadata_id=np.zeros(capacity, np.int64) if wide else np.zeros(capacity, np.int32),
         offset_ps=np.zeros(capacity, np.int64),
         duration_ps=np.zeros(capacity, np.int64),
         flags=np.zeros(capacity, np.uint8),

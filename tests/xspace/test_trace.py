@@ -17,6 +17,7 @@ from tests.support.build import PlaneBuilder
 from tpuprof.parsers.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.xspace import trace as trace_module
+from tpuprof.parsers.xspace.events import StatColumn
 from tpuprof.parsers.xspace.source import open_source
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -128,7 +129,7 @@ def check_metadata(plane: trace_module.Plane, expected: XPlane) -> None:
         assert plane.stat_metadata.display_name(row) == decoded(truth_stat.description)
 
 
-def check_stat(plane: trace_module.Plane, column: trace_module.StatColumn, at: int, stat: object) -> None:
+def check_stat(plane: trace_module.Plane, column: StatColumn, at: int, stat: object) -> None:
     kind = int(column.kind[at])
     if stat is None:
         assert kind == 0
@@ -140,6 +141,7 @@ def check_stat(plane: trace_module.Plane, column: trace_module.StatColumn, at: i
     elif which == "double_value":
         assert struct.pack("<q", int(column.value[at])) == struct.pack("<d", expected)
     elif which in ("uint64_value", "int64_value"):
+        assert isinstance(expected, int)
         assert int(column.value[at]) % 2**64 == expected % 2**64
     else:
         begin, length = int(column.value[at]), int(column.length[at])
