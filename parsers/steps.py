@@ -149,7 +149,7 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     events = ops.events
     part_of_row = np.array([_PARTS.get(category or "", COMPUTE) for category in ops.table.category], np.int64)
     part_ps = np.zeros((count, PART_COUNT), np.int64)
-    part_ps[:, COMPUTE] = _sum_by_step(events.self_ps, events.start_ps, steps)
+    part_ps[:, COMPUTE] = sum_by_step(events.self_ps, events.start_ps, steps)
     special = np.flatnonzero((part_of_row != COMPUTE)[events.key]) if part_of_row.any() else np.zeros(0, np.intp)
     step = place(events.start_ps[special], steps.start_ps, steps.end_ps)
     special, step = special[step >= 0], step[step >= 0]
@@ -168,7 +168,7 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     )
 
 
-def _sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
+def sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
     """Sum of the values whose time lies in each step. Times in order cost one pass, not a search each."""
     if not len(steps) or not len(values):
         return np.zeros(len(steps), np.int64)
@@ -176,7 +176,11 @@ def _sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
         at = place(times, steps.start_ps, steps.end_ps)
         return sum_by_key(at[at >= 0], values[at >= 0], len(steps))
     first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
-    return np.array([values[a:b].sum() for a, b in zip(first.tolist(), last.tolist(), strict=True)], np.int64)
+    end = len(values)
+    borders = np.stack([first, last], axis=1).reshape(-1)  # sums of [first, last) and, thrown away, of the gaps
+    sums = np.add.reduceat(values, np.minimum(borders, end - 1))[::2]
+    sums += np.where((last == end) & (first < end - 1), values[-1], 0)  # a border cannot lie behind the last value
+    return np.where(last > first, sums, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,22 +275,20 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed)
     percent = 100.0 * infeed / step
     reduce_compute, reduce_sync = _all_reduce(grid)
-    return tuple(
-        StepBreakdown(
-            compute_ps=float(compute[at]),
-            active_ps=float(grid.part_ps[:, at, COMPUTE].mean()),
-            infeed_ps=float(slowest_infeed[at]),
-            outfeed_ps=float(mean_outfeed[at]),
-            idle_ps=float(idle[at]),
-            host_transfer_ps=float(grid.part_ps[:, at, HOST_TRANSFER].max()),
-            all_reduce_compute_ps=float(reduce_compute[at]),
-            all_reduce_sync_ps=float(reduce_sync[at]),
-            infeed_percent_average=float(percent[:, at].mean()),
-            infeed_percent_minimum=float(percent[:, at].min()),
-            infeed_percent_maximum=float(percent[:, at].max()),
-        )
-        for at in range(len(grid))
+    columns = (
+        compute,
+        grid.part_ps[:, :, COMPUTE].mean(axis=0),
+        slowest_infeed,
+        mean_outfeed,
+        idle,
+        grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
+        reduce_compute,
+        reduce_sync,
+        percent.mean(axis=0),
+        percent.min(axis=0),
+        percent.max(axis=0),
     )
+    return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
 
 
 def _all_reduce(grid: StepGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -12,7 +12,17 @@ from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.steps import COMPUTE, INFEED, align, core_step_times, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.steps import (
+    COMPUTE,
+    INFEED,
+    CoreSteps,
+    align,
+    core_step_times,
+    inferred_steps,
+    marked_steps,
+    module_runs,
+    sum_by_step,
+)
 from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -129,3 +139,21 @@ def test_negative_and_empty_markers_are_left_out() -> None:
     assert [(step.name, step.duration_ps) for step in result.steps] == [("0", 100), ("3", 250)]
     assert result.performance.step_time is not None
     assert result.performance.step_time.average_ps == pytest.approx(175)
+
+
+@given(st.lists(st.integers(1, 9), max_size=12), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_sums_by_step_are_those_of_the_ops_that_start_in_it(gaps: list[int], spans: list[tuple[int, int]]) -> None:
+    times = np.cumsum(np.array(gaps, np.int64)) if gaps else np.zeros(0, np.int64)
+    values = np.arange(len(times), dtype=np.int64) ** 2 + 1
+    starts, ends, at = [], [], 0
+    for gap, length in spans:
+        starts.append(at + gap)
+        ends.append(at + gap + length)
+        at += gap + length
+    steps = CoreSteps(tuple(map(str, starts)), np.array(starts, np.int64), np.array(ends, np.int64))
+    expected = [int(values[(times >= a) & (times < b)].sum()) for a, b in zip(starts, ends, strict=True)]
+    assert sum_by_step(values, times, steps).tolist() == expected
+    shuffled = np.random.default_rng(0).permutation(len(times))
+    if not any(a == b for a, b in zip(starts, ends, strict=True)):
+        assert sum_by_step(values[shuffled], times[shuffled], steps).tolist() == expected

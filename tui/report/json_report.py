@@ -105,9 +105,11 @@ def _laid_out(document: Mapping[str, object]) -> str:
 
 def _safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
     """`value` fit for JSON; notes in `unknown` why something in it is null."""
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return value  # nearly every value of a long report
     if isinstance(value, str):
         return printable(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
     if isinstance(value, list):
         return [_safe(item, f"{path}[]", reasons, unknown) for item in value]
