@@ -92,7 +92,7 @@ def _named_spans(plane: Plane, line_name: str) -> tuple[list[str], Int64s, Int64
         events = line.events()
         start, end = event_spans(line, events)
         rows = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
-        known = {int(row): plane.event_metadata.name(int(row)) for row in np.unique(rows) if row >= 0}
+        known = {int(row): plane.event_metadata.name(int(row)) for row in set(rows.tolist()) if row >= 0}
         names += [known.get(int(row), "") for row in rows]
         starts.append(start)
         ends.append(end)

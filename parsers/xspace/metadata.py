@@ -153,8 +153,9 @@ def _split_all(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) ->
     joined, borders = _joined(body, begin, end)
     fields = split_fields(joined)
     kept = np.ones(len(begin), np.bool_)
-    ends = np.append(fields.end, 0)
-    if fields.status or fields.next != len(joined) or not np.isin(borders, ends).all():
+    ends = np.append(np.int64(0), fields.end)
+    nearest = ends[np.minimum(np.searchsorted(ends, borders), len(ends) - 1)]
+    if fields.status or fields.next != len(joined) or not np.array_equal(nearest, borders):
         kept = _intact(joined, borders[:-1], borders[1:])
         joined, borders = _joined(joined, borders[:-1][kept], borders[1:][kept])
         fields = split_fields(joined)
