@@ -1,4 +1,4 @@
-"""What the loading thread tells the screen. Each message names its load, so that those of an older one are ignored."""
+"""What threads tell the screen. Messages about a load name it, so that those of an older one are ignored."""
 
 from __future__ import annotations
 
@@ -55,3 +55,13 @@ class LoadFailed(LoadMessage):
     def __init__(self, generation: int, error: ProfileError) -> None:
         super().__init__(generation)
         self.error = error
+
+
+class Yanked(Message):
+    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
+
+    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
+        super().__init__()
+        self.text = text
+        self.in_tmux = in_tmux
+        self.where = where

@@ -16,17 +16,17 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Resize
 from textual.geometry import Size
+from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
-from tpuprof.tui.actions import ACTIONS, MOTION_HELP, MOTIONS, Action, Situation, by_name, possible
+from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.overview import notes, verdict
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
 from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request, find_runs, open_session
-from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.messages import LoadFailed, LoadProgress, OverviewReady, RunsFound, Yanked
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
 from tpuprof.tui.tabs.overview import OverviewTab
@@ -37,7 +37,6 @@ from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.widgets.chrome import (
     APP_NAME,
     FootKey,
-    Heading,
     header_lines,
     keys_line,
     message_line,
@@ -82,6 +81,10 @@ class MainScreen(Screen[None]):
             event.stop()
 
 
+def _is_tab(action: Action) -> bool:
+    return bool({"tab", "shift+tab"}.intersection(action.keys))
+
+
 class TpuprofApp(App[None]):
     """Shows the profiles at a path.
 
@@ -99,7 +102,8 @@ class TpuprofApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
+        # Tab before the screen's own meaning of it, which moves the focus
+        *(Binding(",".join(at.keys), at.name, at.title, show=False, priority=_is_tab(at)) for at in ACTIONS if at.keys),
         *(Binding(keys, action, show=False) for keys, action in MOTIONS),
     ]
 
@@ -228,7 +232,7 @@ class TpuprofApp(App[None]):
     def _work(self, job: Job) -> None:
         self._loader.work(job)
 
-    def _post_if_running(self, message: LoadMessage) -> None:
+    def _post_if_running(self, message: Message) -> None:
         if self.is_running:
             self.post_message(message)
 
@@ -283,22 +287,9 @@ class TpuprofApp(App[None]):
             canvas.redraw()
 
     def _draw_header(self, width: int, height: int) -> list[AnyLine]:
-        return header_lines(self._heading(), width, self.look.glyphs)
-
-    def _heading(self) -> Heading:
         page = self.overview.page_shown
-        run = self.run_shown
-        if run is None:
-            return Heading(self.path, note_count=len(self._notes()), tab=self.tab_index)
-        facts = []
-        if self.logdir and len(self.logdir.runs) > 1:
-            newest = "newest of" if run == self.logdir.runs[0] else "one of"
-            facts.append(f"{newest} {len(self.logdir.runs)} runs")
-        facts.append(_host_words(run, self.host_shown))
-        if page is not None and page.environment.device_type:
-            facts.append(page.environment.device_type)
-        badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
-        return Heading(run.name, tuple(facts), badge, len(self._notes()), self.tab_index)
+        words = heading(self.path, self.logdir, self.run_shown, self.host_shown, page, self.tab_index)
+        return header_lines(words, width, self.look.glyphs)
 
     def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
         return [self.overview.detail_line(width) if self.tab_index == 0 else fit([], width, self.look.glyphs)]
@@ -336,7 +327,7 @@ class TpuprofApp(App[None]):
             loading=self._loader.is_loading,
             run_count=len(self.logdir.runs) if self.logdir else 0,
             host_count=len(self.run_shown.hosts) if self.run_shown else 0,
-            note_count=len(self._notes()),
+            note_count=len(sentences(self.overview.page_shown, problems_of(self.logdir, self.run_shown))),
             has_page=self.tab.has_page,
             selection=self.tab.selection,
             searching=bool(self._found),
@@ -443,8 +434,8 @@ class TpuprofApp(App[None]):
         run = self.run_shown
         if run is None:
             return
-        choices, values = host_choices(run)
-        start = next((at for at, value in enumerate(values) if value == self.host_shown), 0)
+        choices = host_choices(run)
+        start = next((at for at, choice in enumerate(choices) if choice.value == self.host_shown), 0)
         title = f"Hosts of {printable(run.name)}"
         self._open(Chooser(self.look, title, ("host", "size"), choices, partial(self._open_host, run), start))
 
@@ -484,14 +475,13 @@ class TpuprofApp(App[None]):
     @work(thread=True, group="yank")
     def _yank(self, text: str) -> None:
         tmux = load_tmux_buffer(text, self.environ)
-        where = write_yank_file(text, self.environ)
-        self.call_from_thread(self._yanked, text, tmux, where)
+        self._post_if_running(Yanked(text, tmux, write_yank_file(text, self.environ)))
 
-    def _yanked(self, text: str, tmux: bool, where: str) -> None:
-        self.copy_to_clipboard(text)
-        self._flash = (
-            f"Copied to {'tmux and the terminal' if tmux else 'the terminal'} (if it takes OSC 52) and {where}"
-        )
+    def on_yanked(self, message: Yanked) -> None:
+        """Gives the terminal what was copied, and says where it went."""
+        self.copy_to_clipboard(message.text)
+        places = "tmux, the terminal" if message.in_tmux else "the terminal"
+        self._flash = f"Copied to {places} (if it takes OSC 52) and {message.where}"
         self._redraw_chrome()
 
     # --- search
@@ -526,75 +516,8 @@ class TpuprofApp(App[None]):
 
     # --- texts
 
-    def _notes(self) -> list[str]:
-        """Everything that is wrong with what is shown, a sentence each."""
-        page = self.overview.page_shown
-        notes = list(page.warnings) if page else []
-        problems = [
-            *(self.run_shown.problems if self.run_shown else ()),
-            *(self.logdir.problems if self.logdir else ()),
-        ]
-        notes += [problem.sentence for problem in problems]
-        return list(dict.fromkeys(notes))
-
     def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        hints = {
-            problem.sentence: problem.hint
-            for source in (self.run_shown, self.logdir)
-            if source is not None
-            for problem in source.problems
-        }
-        lines: list[Line] = []
-        page = self.overview.page_shown
-        if page is not None:
-            lines += [fit([("Verdict", "title")], width, glyphs), *verdict(page, width, glyphs)]
-            lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
-        for note in self._notes():
-            lines += wrap(note, width, "text", glyphs, [(" ! ", "warn")])
-            if hints.get(note):
-                lines += wrap(hints[note], width, "dim", glyphs, [("   try: ", "key")])
-        if page is not None:
-            lines += notes(replace(page, warnings=()), width, glyphs)
-        return lines
+        return note_lines(self.overview.page_shown, problems_of(self.logdir, self.run_shown), width, glyphs)
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        situation = self.situation
-        lines = [fit([("Keys", "title")], width, glyphs)]
-        rows = list(MOTION_HELP) if self.tab.has_page else []
-        rows += [("1-5, Tab, [ ]", "Show a tab, the next, the previous")]
-        for action in ACTIONS:
-            if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-                rows.append((action.shown, action.title))
-        lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
-        meaning = self.tab.help_lines(width, glyphs)
-        if meaning:
-            lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
-        return lines
-
-
-def _host_words(run: Run, host: str | None) -> str:
-    if host is not None:
-        return f"host {host}"
-    count = len(run.hosts)
-    return f"host {run.hosts[0].host}" if count == 1 else f"all {count} hosts"
-
-
-def run_choice(run: Run, now: float) -> Choice[Run]:
-    """A run as a row: name, hosts, size, age, and what is wrong with it."""
-    problems = len(run.problems)
-    warning = run.problems[0].sentence if problems == 1 else f"{problems} problems" if problems else ""
-    if not run.hosts:
-        warning = f"nothing readable: {warning}" if warning else "nothing readable"
-    return Choice((run.name, str(len(run.hosts)), size(run.size_bytes), age(now - run.time)), run, warning)
-
-
-def host_choices(run: Run) -> tuple[list[Choice[str | None]], list[str | None]]:
-    """All hosts merged, then each host, then the files that cannot be read; and the host of each row."""
-    values: list[str | None] = [host.host for host in run.hosts]
-    choices: list[Choice[str | None]] = [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
-    if len(run.hosts) != 1:
-        values.insert(0, None)
-        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), None))
-    for problem in run.problems:
-        choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
-    return choices, values
+        return help_lines(self.situation, self.tab.help_lines(width, glyphs), width, glyphs)

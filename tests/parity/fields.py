@@ -57,7 +57,7 @@ def same(theirs: Value, ours: Value) -> bool:
         return abs(parsed - ours) <= 0.5 * 10**-digits * (1 + 1e-9)
     if isinstance(theirs, float | int) and isinstance(ours, float | int):
         return math.isclose(theirs, ours, rel_tol=1e-9, abs_tol=1e-12)
-    return theirs == ours
+    return bool(theirs == ours)
 
 
 def compare(

@@ -52,7 +52,7 @@ class PtyApp:
         self.process, self._terminal = pty.fork()
         if self.process == 0:
             kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-            os.execve(  # noqa: S606 - the child becomes the app
+            os.execve(
                 sys.executable,
                 [sys.executable, "-c", _START, *arguments],
                 {**kept, **_ENVIRONMENT, **(environ or {})},

@@ -79,7 +79,17 @@ def test_what_opens_above_the_page(name: str, keys: list[str]) -> None:
 
 
 def test_everything_is_ascii_where_that_is_asked_for() -> None:
-    for keys in (["question_mark"], ["ctrl+p"], ["R"], ["H"], ["w"], ["j", "enter"], ["l", "enter"], ["slash", "x"], ["3"]):
+    for keys in (
+        ["question_mark"],
+        ["ctrl+p"],
+        ["R"],
+        ["H"],
+        ["w"],
+        ["j", "enter"],
+        ["l", "enter"],
+        ["slash", "x"],
+        ["3"],
+    ):
         assert shown(keys=keys, options=AppOptions(ascii=True)).isascii(), keys
 
 

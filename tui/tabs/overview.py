@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from textual.events import Resize
+
 from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.overview import Cursor, compose
@@ -144,6 +146,13 @@ class OverviewTab(Tab):
             self._go(Place("ops", self._op + down))
         elif down:
             super().move(across, down)
+
+    def on_resize(self, event: Resize) -> None:
+        """Keeps what is under the cursor in sight."""
+        super().on_resize(event)
+        place = self.place
+        if place is not None and (place.panel == "steps" or place.index):
+            self._go(place)
 
     def ends(self, direction: int) -> None:
         """First or last of what the cursor moved over last."""

@@ -1,0 +1,109 @@
+"""What the lists and texts above the page say: runs, hosts, notes, help. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.tui.actions import ACTIONS, MOTION_HELP, Situation
+from tpuprof.tui.draw.format import age, size
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.overview import notes, verdict
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.widgets.chrome import Heading
+from tpuprof.tui.widgets.popup import Choice
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.errors import Problem
+    from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview_page import Overview
+
+
+def run_choice(run: Run, now: float) -> Choice[Run]:
+    """A run as a row: name, hosts, size, age, and what is wrong with it."""
+    problems = len(run.problems)
+    warning = run.problems[0].sentence if problems == 1 else f"{problems} problems" if problems else ""
+    if not run.hosts:
+        warning = f"nothing readable: {warning}" if warning else "nothing readable"
+    captured = age(now - run.time) if run.time > 0 else "unknown"
+    return Choice((run.name, str(len(run.hosts)), size(run.size_bytes), captured), run, warning)
+
+
+def host_choices(run: Run) -> list[Choice[str | None]]:
+    """All hosts merged, then each host, then the files that cannot be read."""
+    choices: list[Choice[str | None]] = [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
+    if len(run.hosts) != 1:
+        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), None))
+    for problem in run.problems:
+        choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
+    return choices
+
+
+def heading(
+    path: str, logdir: Logdir | None, run: Run | None, host: str | None, page: Overview | None, tab: int
+) -> Heading:
+    """What the header says."""
+    note_count = len(sentences(page, problems_of(logdir, run)))
+    if run is None:
+        return Heading(path, note_count=note_count, tab=tab)
+    facts = []
+    if logdir and len(logdir.runs) > 1:
+        newest = "newest of" if run == logdir.runs[0] else "one of"
+        facts.append(f"{newest} {len(logdir.runs)} runs")
+    facts.append(_host_words(run, host))
+    if page is not None and page.environment.device_type:
+        facts.append(page.environment.device_type)
+    badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
+    return Heading(run.name, tuple(facts), badge, note_count, tab)
+
+
+def _host_words(run: Run, host: str | None) -> str:
+    if host is not None:
+        return f"host {host}"
+    count = len(run.hosts)
+    if not count:
+        return "no readable host"
+    return f"host {run.hosts[0].host}" if count == 1 else f"all {count} hosts"
+
+
+def problems_of(logdir: Logdir | None, run: Run | None) -> list[Problem]:
+    """What is wrong with the files of a run and with folders that belong to none."""
+    return [problem for source in (run, logdir) if source is not None for problem in source.problems]
+
+
+def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
+    """Everything that is wrong with what is shown, each once."""
+    warnings = page.warnings if page is not None else ()
+    return list(dict.fromkeys((*warnings, *(problem.sentence for problem in problems))))
+
+
+def note_lines(page: Overview | None, problems: Sequence[Problem], width: int, glyphs: Glyphs) -> list[Line]:
+    """The verdict in full, what is wrong and what to do about it, and what the profile cannot tell."""
+    hints = {problem.sentence: problem.hint for problem in problems}
+    lines: list[Line] = []
+    if page is not None:
+        lines += [fit([("Verdict", "title")], width, glyphs), *verdict(page, width, glyphs)]
+        lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
+    for sentence in sentences(page, problems):
+        lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
+        if hints.get(sentence):
+            lines += wrap(hints[sentence], width, "dim", glyphs, [("   try: ", "key")])
+    if page is not None:
+        lines += notes(replace(page, warnings=()), width, glyphs)
+    return lines
+
+
+def help_lines(situation: Situation, meaning: Sequence[Line], width: int, glyphs: Glyphs) -> list[Line]:
+    """The keys that do something now, and what the numbers of the tab mean."""
+    rows = list(MOTION_HELP) if situation.has_page else []
+    rows.append(("1-5, Tab, [ ]", "Show a tab, the next, the previous"))
+    for action in ACTIONS:
+        if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
+            rows.append((action.shown, action.title))
+    lines = [fit([("Keys", "title")], width, glyphs)]
+    lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    if meaning:
+        lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
+    return lines
