@@ -52,9 +52,9 @@ def same(theirs: Value, ours: Value) -> bool:
             return False
         digits = len(theirs.rstrip("%").partition(".")[2])
         if "e" in theirs:
-            return math.isclose(parsed, ours, rel_tol=1e-5)
+            return bool(math.isclose(parsed, ours, rel_tol=1e-5))
         # half of the last digit, plus a hair for the rounding of the binary value itself
-        return abs(parsed - ours) <= 0.5 * 10**-digits * (1 + 1e-9)
+        return bool(abs(parsed - ours) <= 0.5 * 10**-digits * (1 + 1e-9))
     if isinstance(theirs, float | int) and isinstance(ours, float | int):
         return math.isclose(theirs, ours, rel_tol=1e-9, abs_tol=1e-12)
     return bool(theirs == ours)

@@ -29,7 +29,7 @@ from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.session import Progress
-from tpuprof.tui.loader import Loader, Request
+from tpuprof.tui.loader import Loader, ProgressCallback, Request
 from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.shell import TpuprofApp
@@ -277,18 +277,18 @@ class ManyChunks:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.on_progress = lambda _: None
+        self.on_progress: ProgressCallback = lambda _: None
 
-    def opened(self, run: Run, on_progress: object, is_cancelled: object) -> ManyChunks:
+    def opened(self, run: Run, on_progress: ProgressCallback, is_cancelled: object) -> ManyChunks:
         """As `loader.OpenSession`."""
-        self.on_progress = on_progress  # type: ignore[assignment]
+        self.on_progress = on_progress
         return self
 
     def overview(self, host: str | None = None) -> Overview:
         """Decodes."""
         for chunk in range(1000):
             self.clock.seconds += 0.01
-            self.on_progress(Progress("host0", 0, 1, chunk + 1, 1000, chunk * 5))  # type: ignore[arg-type]
+            self.on_progress(Progress("host0", 0, 1, chunk + 1, 1000, chunk * 5))
         return training_overview()
 
 

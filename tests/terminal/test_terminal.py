@@ -1,0 +1,153 @@
+"""The app in a real pseudo-terminal: what it writes, how it ends, what it costs on the wire."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.pty_app import PtyApp
+
+LEAVES_SCREEN = b"\x1b[?1049l"
+SHOWS_CURSOR = b"\x1b[?25h"
+
+START_BYTES = 40_000
+MOVE_BYTES = 1_000
+TAB_BYTES = 15_000
+
+
+def demo(width: int = 120, height: int = 40, **environ: str) -> PtyApp:
+    """The demo profile on the screen, decoded."""
+    app = PtyApp("demo", width=width, height=height, environ=environ)
+    return app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+
+
+@pytest.mark.parametrize("key", ["q", "Q", "\x03", "\x11"])
+def test_leaving_restores_the_terminal(key: str) -> None:
+    with demo(80, 24) as app:
+        app.press(key)
+        assert app.wait_for_exit() == 0
+        assert LEAVES_SCREEN in app.written
+        assert app.written.rindex(SHOWS_CURSOR) > app.written.index(b"\x1b[?25l")
+
+
+def test_being_terminated_restores_the_terminal() -> None:
+    with demo(80, 24) as app:
+        os.kill(app.process, signal.SIGTERM)
+        app.wait_for_exit()
+        assert LEAVES_SCREEN in app.written
+        assert SHOWS_CURSOR in app.written
+
+
+def test_a_lost_connection_ends_the_app() -> None:
+    with demo(80, 24) as app:
+        app.hang_up()
+        app.wait_for_exit()
+        assert app.exit_code is not None
+
+
+def test_bytes_on_the_wire_stay_within_budget() -> None:
+    with demo() as app:
+        start = app.settle()
+        assert start <= START_BYTES
+        app.press("j")
+        moved = app.settle() - start
+        assert 0 < moved <= MOVE_BYTES
+        app.press("3")
+        app.wait_for_text("not built yet")
+        switched = app.settle() - start - moved
+        assert 0 < switched <= TAB_BYTES
+        app.press("1")
+        app.wait_for_text("Top ops")
+        assert app.settle() - start - moved - switched <= TAB_BYTES
+
+
+def test_an_idle_screen_writes_nothing() -> None:
+    with demo(80, 24) as app:
+        before = app.settle()
+        assert app.settle(1.5) == before
+
+
+def test_ascii_where_the_locale_is_not_utf8() -> None:
+    with demo(80, 24, LANG="C", LC_ALL="C") as app:
+        assert app.text.isascii()
+        assert "SIMULATED" in app.text
+        app.press("?")
+        app.wait_for_text("Help")
+        assert app.text.isascii()
+
+
+def test_no_colour_writes_no_colour() -> None:
+    with demo(80, 24, NO_COLOR="1") as app:
+        app.settle()
+        colours = (b"\x1b[38;", b"\x1b[48;", b";38;5;", b";48;5;", b";38;2;", b";48;2;")
+        assert not any(code in app.written for code in colours)
+        assert "CCC" in app.text  # the classes are spelt
+
+
+def test_sixteen_colours_write_no_others() -> None:
+    with demo(80, 24, TERM="screen") as app:
+        app.settle()
+        assert b"38;5;" not in app.written
+        assert b"38;2;" not in app.written
+        assert b"\x1b[" in app.written
+
+
+def test_resizing_draws_for_the_new_size_and_keeps_the_cursor() -> None:
+    with demo(120, 40) as app:
+        app.press("jj")
+        app.settle()
+        app.resize(80, 24)
+        app.wait_for(lambda at: any(line.startswith("▸") for line in at.lines) and "2 Input " in at.text)
+        app.resize(50, 12)
+        app.wait_for_text("needs 60x15")
+        app.resize(120, 40)
+        app.wait_for(lambda at: sum(line.startswith("▸") for line in at.lines) == 1 and "Top ops" in at.text)
+        row = next(line for line in app.lines if line.startswith("▸"))
+        assert " 9.4%" in row  # the third op
+
+
+def test_suspending_and_coming_back() -> None:
+    with demo(80, 24) as app:
+        app.settle()
+        app.press("\x1a")
+        app.wait_for(lambda at: at.is_stopped())
+        os.kill(app.process, signal.SIGCONT)
+        app.settle()
+        app.press("3")
+        app.wait_for_text("not built yet")
+        app.press("q")
+        assert app.wait_for_exit() == 0
+
+
+def test_a_path_without_profiles_says_what_was_searched(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with PtyApp(str(tmp_path), width=80, height=24) as app:
+        app.wait_for_text("Nothing to show")
+        app.wait_for_text("notes.txt")
+        app.press("q")
+        assert app.wait_for_exit() == 0
+
+
+def test_without_a_terminal_the_report_is_printed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof.tui", "demo"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0
+    assert "Top ops" in done.stdout
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_real_run_is_on_the_screen(shared: Path, width: int, height: int) -> None:
+    with PtyApp(str(shared / "profiles/tpu-v6e-inference"), width=width, height=height) as app:
+        app.wait_for_text("copy-done.4")
+        app.settle()
+        for words in ("TPU v6 Lite", "inferred", "784.4 ms", "86.5%", "13.4%", "99 module periods", "24.7%"):
+            assert words in app.text
+        assert "SIMULATED" not in app.text
