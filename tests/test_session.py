@@ -83,7 +83,7 @@ def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: 
 def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
     logdir = run_folder(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
@@ -99,7 +99,7 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
 
 
 def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
     logdir = run_folder(tmp_path, host0=host_bytes(100, 500))
     calls = 0
 

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.errors import Problem, ProfileError
 from tpuprof.parsers.proto import xplane_pb2
-from tpuprof.parsers.xspace.core import FULL, INCOMPLETE, MALFORMED, WIDE_ID, scan_events
+from tpuprof.parsers.xspace.core import FULL, INCOMPLETE, MALFORMED, WIDE_ID, core_name, scan_events
 from tpuprof.parsers.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
 from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue, read_table
 from tpuprof.parsers.xspace.source import ByteSource, MemorySource, open_source
 from tpuprof.parsers.xspace.walk import LEN, VARINT, text, varint, windows
 
-CHUNK = 4 << 20
-"""Bytes of a line that are decoded at a time: with their columns they fit a cache."""
+_CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 
 HEAD = 1 << 12
 """Bytes of a line that are read for its name."""
@@ -37,6 +36,14 @@ _IMPLAUSIBLE = 1 << 36
 
 ChunkDone = Callable[[int, int], None]
 """Called with the bytes and events of each decoded chunk; may raise `Cancelled`."""
+
+
+def chunk_size() -> int:
+    """Bytes of a line that are decoded at a time.
+
+    Few enough for a processor's cache where the compiled core decodes them, more where each of numpy's calls counts.
+    """
+    return _CHUNK[core_name()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,8 @@ class Line:
 
     def _scan(self, wanted: NDArray[np.int64], room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
         """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
-        at, window = self.begin, CHUNK
+        at, chunk = self.begin, chunk_size()
+        window = chunk
         while at < self.end:
             data = self.plane.source.read(at, min(window, self.end - at))
             last = at + len(data) >= self.end
@@ -149,7 +157,7 @@ class Line:
                 on_chunk(min(start, len(data)), room.count - before)
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
                 return
-            window = CHUNK if start else 2 * window  # an event larger than the window
+            window = chunk if start else 2 * window  # an event larger than the window
             at += start
 
 

@@ -202,7 +202,7 @@ def test_chunks_join_to_the_same_columns(monkeypatch: pytest.MonkeyPatch) -> Non
     line = Trace.from_bytes(data).planes[1].lines[1]
     whole = line.events(stats=("device_offset_ps", "note"))
     seen: list[int] = []
-    monkeypatch.setattr(trace_module, "CHUNK", 257)
+    monkeypatch.setattr(trace_module, "chunk_size", lambda: 257)
     parts = line.events(stats=("device_offset_ps", "note"), on_chunk=lambda size, events: seen.append(events))
     assert len(seen) > 20
     assert sum(seen) == 300
@@ -220,7 +220,7 @@ def test_an_event_larger_than_a_chunk_is_decoded(monkeypatch: pytest.MonkeyPatch
     line = plane.line("python")
     for at in range(3):
         plane.event(line, plane.event_id("big"), at, 1, text="y" * 5000)
-    monkeypatch.setattr(trace_module, "CHUNK", 100)
+    monkeypatch.setattr(trace_module, "chunk_size", lambda: 100)
     events = Trace.from_bytes(space.SerializeToString()).planes[0].lines[0].events(stats=("text",))
     assert events.offset_ps.tolist() == [0, 1, 2]
     assert events.stats["text"].length.tolist() == [5000, 5000, 5000]
@@ -237,7 +237,7 @@ def test_line_fields_behind_the_events_are_found() -> None:
 
 
 def test_cancelling_stops_between_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_module, "CHUNK", 200)
+    monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
     line = Trace.from_bytes(sample(events=300)).planes[0].lines[0]
     calls = 0
 
