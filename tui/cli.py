@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import shutil
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -104,6 +102,8 @@ def _run(arguments: Sequence[str]) -> int:
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
     """Says what went wrong on standard error, with the traceback where `--debug` asks for it."""
     if "--debug" in arguments:
+        import traceback  # noqa: PLC0415
+
         traceback.print_exc()
     _note(sentence)
     if hint:
@@ -296,11 +296,18 @@ def _decoded(run: Run, host: str | None) -> Overview:
         return Session(run).overview(host)
     from tpuprof.tui.report.progress import ProgressLine  # noqa: PLC0415
 
-    progress = ProgressLine(sys.stderr, width=shutil.get_terminal_size().columns)
+    progress = ProgressLine(sys.stderr, width=_columns(80))
     try:
         return Session(run, progress).overview(host)
     finally:
         progress.clear()
+
+
+def _columns(fallback: int) -> int:
+    """Width of the terminal, by COLUMNS first; imported late, for it brings three compression libraries along."""
+    import shutil  # noqa: PLC0415
+
+    return shutil.get_terminal_size((fallback, 24)).columns
 
 
 def _look(args: argparse.Namespace) -> Look:
@@ -310,5 +317,5 @@ def _look(args: argparse.Namespace) -> Look:
     shown = args.output in (None, "-") and sys.stdout.isatty()
     terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
     color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
-    width = args.width or shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
+    width = args.width or (_columns(PIPE_WIDTH) if args.format == "text" else PIPE_WIDTH)
     return Look(width, not terminal.unicode, color)
