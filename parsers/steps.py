@@ -91,9 +91,9 @@ def _named_spans(plane: Plane, line_name: str) -> tuple[list[str], Int64s, Int64
             continue
         events = line.events()
         start, end = event_spans(line, events)
-        rows = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
-        known = {int(row): plane.event_metadata.name(int(row)) for row in set(rows.tolist()) if row >= 0}
-        names += [known.get(int(row), "") for row in rows]
+        ids = events.metadata_id.tolist()
+        named = {number: _event_name(plane, number) for number in set(ids)}
+        names += [named[number] for number in ids]
         starts.append(start)
         ends.append(end)
     if not starts:
@@ -101,6 +101,12 @@ def _named_spans(plane: Plane, line_name: str) -> tuple[list[str], Int64s, Int64
     start, end = np.concatenate(starts), np.concatenate(ends)
     order = np.argsort(start, kind="stable")
     return [names[at] for at in order], start[order], end[order]
+
+
+def _event_name(plane: Plane, metadata_id: int) -> str:
+    """Name of an event; its number where the profile has lost or never had its metadata."""
+    row = plane.event_metadata.row(metadata_id)
+    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
 
 
 def marked_steps(plane: Plane) -> CoreSteps:

@@ -157,3 +157,14 @@ def test_sums_by_step_are_those_of_the_ops_that_start_in_it(gaps: list[int], spa
     shuffled = np.random.default_rng(0).permutation(len(times))
     if not any(a == b for a, b in zip(starts, ends, strict=True)):
         assert sum_by_step(values[shuffled], times[shuffled], steps).tolist() == expected
+
+
+def test_modules_whose_names_are_lost_stay_apart() -> None:
+    space = XSpace()
+    modules = [(name, n * 100 + shift, n * 100 + shift + 40) for n in range(4) for name, shift in (("f", 0), ("g", 50))]
+    plane = tpu_plane(space, 0, [("a", "copy", n * 100, 30) for n in range(4)], modules=modules)
+    plane.plane.event_metadata.clear()
+    time = page(space).performance.step_time
+    assert time is not None
+    assert time.median_ps == 100
+    assert "from one start of event" in time.note
