@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.strip import Strip
 
+from tests.support.golden import check_golden as check_file
 from tests.support.pages import training_overview
 from tpuprof.parsers.errors import Cancelled, Problem
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
@@ -146,13 +146,8 @@ def frame(app: TpuprofApp) -> str:
 
 
 def check_golden(name: str, text: str) -> None:
-    """Compares with the stored frame; UPDATE_GOLDEN=1 stores it instead."""
-    path = GOLDEN / f"{name}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert path.is_file(), f"no stored frame {path.name}: run with UPDATE_GOLDEN=1 and read what it stores"
-    assert text == path.read_text(encoding="utf-8"), f"{path.name} differs; UPDATE_GOLDEN=1 stores the new frame"
+    """Compares with the stored frame."""
+    check_file(GOLDEN / f"{name}.txt", text)
 
 
 def check_cells(app: TpuprofApp) -> None:

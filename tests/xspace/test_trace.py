@@ -372,3 +372,25 @@ def test_a_profile_damaged_by_a_text_conversion_is_refused(shared: Path) -> None
         Trace.open(str(shared / "profiles/broken/utf8_mangled.xplane.pb"))
     assert caught.value.code == "corrupt"
     assert "text conversion" in caught.value.hint
+
+
+def test_every_stat_of_one_event_by_name() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU")
+    line = plane.line("python")
+    plane.event(line, plane.event_id("call"), 5, 7, count=3, share=0.5, what="x", raw=b"\xff")
+    referred = line.events[0].stats.add(metadata_id=plane.stat_id("kind"))
+    referred.ref_value = plane.stat_id("a long text that many events share")
+    line.events[0].stats.add(metadata_id=99)
+    found = Trace.from_bytes(space.SerializeToString()).planes[0]
+    events = found.lines[0].events()
+    assert found.event_stats(events, 0) == {
+        "count": 3,
+        "share": 0.5,
+        "what": "x",
+        "raw": b"\xff",
+        "kind": "a long text that many events share",
+        "stat 99": None,
+    }
+    with pytest.raises(IndexError):
+        found.event_stats(events, 1)

@@ -57,7 +57,7 @@ class Glyphs:
         light: a cell of a track that is not filled.
         horizontal, vertical: rules.
         ellipsis, arrow, up, down, mark: what their names say; `mark` stands before the selected row.
-        plus_minus, sigma, times, dash, dot: signs between figures.
+        sigma, times, dash, dot: signs between figures.
         letters: fill areas with their class's letter, for output without colours.
     """
 
@@ -73,7 +73,6 @@ class Glyphs:
     up: str
     down: str
     mark: str
-    plus_minus: str
     sigma: str
     times: str
     dash: str
@@ -94,7 +93,6 @@ BLOCK = Glyphs(
     up="▲",
     down="▼",
     mark="▸",
-    plus_minus="±",
     sigma="σ",
     times="×",
     dash="–",
@@ -118,7 +116,6 @@ ASCII = Glyphs(
     up="^",
     down="v",
     mark=">",
-    plus_minus="+-",
     sigma="sd",
     times="x",
     dash="-",
