@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,3 +16,22 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("no reference data: there is no folder shared beside the repository")
     return SHARED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints how many fields the parity tests compared, a line a page.
+
+    It stands here for xdist, whose main process reads no conftest further down; reports carry the properties to it.
+    """
+    totals: dict[str, list[int]] = {}
+    reports: list[Any] = terminalreporter.stats.get("passed", [])
+    for report in reports:
+        for key, value in report.user_properties:
+            if key == "parity" and report.when == "call":
+                page, *counts = value
+                sums = totals.setdefault(page, [0, 0, 0])
+                totals[page] = [a + b for a, b in zip(sums, counts, strict=True)]
+    for page, (compared, equal, explained) in sorted(totals.items()):
+        terminalreporter.write_line(
+            f"parity with XProf, {page}: {compared} fields compared, {equal} equal, {explained} differ and say why"
+        )

@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.golden import check_golden as check_file
 from tests.support.pages import device_less_overview, inference_overview, training_overview
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
@@ -70,10 +70,7 @@ def hostile_overview(name: str) -> Overview:
 
 
 def check_golden(name: str, text: str) -> None:
-    file = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+    check_file(GOLDEN / name, text)
 
 
 def nulls(value: Any, path: str = "") -> Iterator[str]:
