@@ -1,0 +1,1 @@
+"""Compiled HLO modules that a profile carries: shapes with their padding, instructions, matrix work."""

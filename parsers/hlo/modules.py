@@ -1,0 +1,292 @@
+"""The compiled HLO modules of a profile, found at once and parsed when they are asked for.
+
+TPU profiles carry each program's `HloProto` in the metadata of plane ``/host:metadata``: a stat ``Hlo Proto`` (older
+writers: ``HLO Proto``) of event metadata named ``jit_step(123)``, whose program id is its stat ``program_id``, else its
+own metadata id.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.hlo.shapes import shape_text
+from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_STR
+from tpuprof.parsers.xspace.trace import Plane, Trace
+from tpuprof.parsers.xspace.walk import text
+
+METADATA_PLANE = "/host:metadata"
+
+_PROTO_STATS = ("Hlo Proto", "HLO Proto")
+_PROGRAM_ID = "program_id"
+_UINT64 = 2**64 - 1
+_INTEGERS = (3, 4)  # uint64, int64
+_WRAPPERS = frozenset((b"fusion", b"call", b"async-start", b"async-update", b"async-done"))
+_WITH_DIMENSIONS = frozenset((b"broadcast", b"concatenate", b"reduce", b"reverse", b"transpose"))
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One HLO instruction.
+
+    Attributes:
+        name: unique in its module, without ``%``.
+        opcode: such as ``fusion``, ``convolution`` or ``copy-start``.
+        shape: of its result, in XLA's notation with layouts; a tuple's in parentheses.
+        operands: names of its operands; one that the module lacks is left out.
+        expression: compact HLO text, ``%add.4 = f32[5,1024]{1,0:T(8,128)} add(%broadcast.8, %param_0)``.
+        framework_op: where it comes from, ``jit(step)/layer/dot_general``; None where the compiler does not say.
+        source: ``file:line``; None where the compiler does not say.
+        is_fusion: whether it is a fusion of other instructions.
+    """
+
+    name: str
+    opcode: str
+    shape: str
+    operands: tuple[str, ...]
+    expression: str
+    framework_op: str | None
+    source: str | None
+    is_fusion: bool
+
+
+class HloModule:
+    """One compiled program.
+
+    Attributes:
+        proto: the whole decoded proto, buffer assignment included.
+        name: the module's name, such as ``jit_step``.
+    """
+
+    def __init__(self, proto: hlo_pb2.HloProto) -> None:
+        self.proto = proto
+        module = proto.hlo_module
+        self.name = text(module.name)
+        self._frames = module.stack_frame_index
+        self._by_name: dict[str, hlo_pb2.HloInstructionProto] = {}
+        self._by_id: dict[int, hlo_pb2.HloInstructionProto] = {}
+        self._computations: dict[int, hlo_pb2.HloComputationProto] = {}
+        for computation in module.computations:  # of repeated ids and names the first one counts
+            self._computations.setdefault(computation.id, computation)
+            for instruction in computation.instructions:
+                self._by_name.setdefault(text(instruction.name), instruction)
+                self._by_id.setdefault(instruction.id, instruction)
+
+    def instruction(self, name: str) -> Instruction | None:
+        """The instruction of this name, with or without ``%``; None where the module has none."""
+        proto = self.instruction_proto(name)
+        return None if proto is None else self._read(proto)
+
+    def fused(self, name: str) -> tuple[Instruction, ...]:
+        """What a fusion, a call or an asynchronous operation wraps: its computation's instructions in program order.
+
+        Parameters are left out. () where the instruction wraps nothing or is not there; loops, branches and the small
+        computations of a reduce or a sort are not wrapped. A done or update wraps what its start does.
+        """
+        proto = self.instruction_proto(name)
+        computation = None if proto is None else self.wrapped(proto)
+        if computation is None:
+            return ()
+        return tuple(self._read(inner) for inner in self._in_order(computation) if inner.opcode != b"parameter")
+
+    def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
+        """The instruction of this name as the compiler wrote it."""
+        return self._by_name.get(name.removeprefix("%"))
+
+    def operand_protos(self, proto: hlo_pb2.HloInstructionProto) -> tuple[hlo_pb2.HloInstructionProto | None, ...]:
+        """The operands, None for one that the module lacks."""
+        return tuple(self._by_id.get(operand) for operand in proto.operand_ids)
+
+    def wrapped(self, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloComputationProto | None:
+        """The computation that a fusion, a call or an asynchronous operation wraps, see `fused`."""
+        met: set[int] = set()
+        while proto.opcode in _WRAPPERS:
+            for called in proto.called_computation_ids:
+                if called in self._computations:
+                    return self._computations[called]
+            start = self._by_id.get(proto.operand_ids[0]) if proto.operand_ids else None
+            if start is None or not proto.opcode.startswith(b"async-") or proto.id in met:
+                break
+            met.add(proto.id)
+            proto = start
+        return None
+
+    def _in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
+        """In scheduled order where the compiler scheduled the computation, else as stored: operands come first."""
+        sequences = self.proto.hlo_module.schedule.sequences
+        order = sequences[computation.id].instruction_ids if computation.id in sequences else ()
+        own = {instruction.id: instruction for instruction in computation.instructions}
+        if len(order) == len(own) == len(computation.instructions) and set(order) == own.keys():
+            return iter([own[number] for number in order])
+        return iter(computation.instructions)
+
+    def _read(self, proto: hlo_pb2.HloInstructionProto) -> Instruction:
+        operands = tuple(text(operand.name) for operand in self.operand_protos(proto) if operand is not None)
+        name, opcode, shape = text(proto.name), text(proto.opcode), shape_text(proto.shape)
+        inside = ", ".join(f"%{operand}" for operand in operands) or _literal(proto)
+        return Instruction(
+            name=name,
+            opcode=opcode,
+            shape=shape,
+            operands=operands,
+            expression=f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}",
+            framework_op=text(proto.metadata.op_name) or None,
+            source=self._source(proto.metadata),
+            is_fusion=proto.opcode == b"fusion",
+        )
+
+    def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
+        """The attributes without which the expression says too little, each behind a comma."""
+        found: list[str] = []
+        if proto.opcode in _WITH_DIMENSIONS:
+            found.append(f"dimensions={_braces(proto.dimensions)}")
+        elif proto.opcode == b"get-tuple-element":
+            found.append(f"index={proto.tuple_index}")
+        elif proto.opcode == b"compare":
+            found.append(f"direction={text(proto.comparison_direction)}")
+        elif proto.opcode == b"custom-call":
+            found.append(f'custom_call_target="{text(proto.custom_call_target)}"')
+        elif proto.opcode == b"dot":
+            numbers = proto.dot_dimension_numbers
+            found.append(f"lhs_contracting_dims={_braces(numbers.lhs_contracting_dimensions)}")
+            found.append(f"rhs_contracting_dims={_braces(numbers.rhs_contracting_dimensions)}")
+        if proto.opcode == b"fusion" and proto.fusion_kind:
+            found.append(f"kind={text(proto.fusion_kind)}")
+        if proto.opcode in _WRAPPERS:
+            called = [self._computations.get(number) for number in proto.called_computation_ids]
+            found += [f"calls=%{text(computation.name)}" for computation in called if computation is not None]
+        return "".join(f", {attribute}" for attribute in found)
+
+    def _source(self, metadata: hlo_pb2.OpMetadata) -> str | None:
+        """``file:line``; newer compilers give only a frame of the module's stack table, whose ids start at 1."""
+        file, line = metadata.source_file, metadata.source_line
+        if not file:
+            frames, places, files = self._frames.stack_frames, self._frames.file_locations, self._frames.file_names
+            if not 0 < metadata.stack_frame_id <= len(frames):
+                return None
+            place_id = frames[metadata.stack_frame_id - 1].file_location_id
+            if not 0 < place_id <= len(places):
+                return None
+            place = places[place_id - 1]
+            if not 0 < place.file_name_id <= len(files):
+                return None
+            file, line = files[place.file_name_id - 1], place.line
+        if not file:
+            return None
+        return f"{text(file)}:{line}" if line > 0 else text(file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Where a program's proto lies in the metadata's bytes."""
+
+    body: bytes
+    begin: int
+    length: int
+
+
+class HloModules:
+    """The compiled programs of one trace, by program id (unsigned; a signed one is taken as well).
+
+    Nothing is parsed before `module` or `problem` asks for it, each program once. Several threads may ask at a time.
+    Usable after the trace is closed.
+
+    Attributes:
+        names: program id to module name (``jit_step``), ascending; empty text where the profile gives none.
+    """
+
+    def __init__(self, names: Mapping[int, str], stored: Mapping[int, _Stored]) -> None:
+        self.names: Mapping[int, str] = MappingProxyType(dict(sorted(names.items())))
+        self._stored = dict(stored)
+        self._parsed: dict[int, HloModule | str] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, trace: Trace) -> HloModules:
+        """Finds the programs of a trace; reads the metadata, parses no program."""
+        names: dict[int, str] = {}
+        stored: dict[int, _Stored] = {}
+        for plane in trace.planes:
+            if plane.name != METADATA_PLANE:
+                continue
+            for program, name, place in _programs(plane):
+                if program not in stored:
+                    names[program], stored[program] = name, place
+        return cls(names, stored)
+
+    def module(self, program_id: int) -> HloModule | None:
+        """The program's module; None where the profile has none or it is damaged, see `problem`."""
+        found = self._find(program_id & _UINT64)
+        return found if isinstance(found, HloModule) else None
+
+    def problem(self, program_id: int) -> str | None:
+        """Why there is no module for a program, one plain sentence; None where there is one."""
+        found = self._find(program_id & _UINT64)
+        return found if isinstance(found, str) else None
+
+    def _find(self, program_id: int) -> HloModule | str:
+        place = self._stored.get(program_id)
+        if place is None:
+            return f"The profile does not hold the compiled HLO of program {program_id}."
+        with self._lock:
+            if program_id not in self._parsed:
+                self._parsed[program_id] = self._parse(program_id, place)
+            return self._parsed[program_id]
+
+    def _parse(self, program_id: int, place: _Stored) -> HloModule | str:
+        label = self.names[program_id] or f"program {program_id}"
+        try:
+            proto = hlo_pb2.HloProto.FromString(place.body[place.begin : place.begin + place.length])
+        except DecodeError:
+            return f"The compiled HLO of {label} is damaged: its {place.length:,} bytes do not read as an HloProto."
+        if not proto.hlo_module.computations:
+            return f"The compiled HLO of {label} is empty: it has no computations."
+        return HloModule(proto)
+
+
+def _programs(plane: Plane) -> Iterator[tuple[int, str, _Stored]]:
+    """Program id, module name and place of each proto of a plane, from the encoded metadata alone."""
+    ids = plane.stat_ids((*_PROTO_STATS, _PROGRAM_ID))
+    protos = [name for name in _PROTO_STATS if name in ids]
+    if not protos:
+        return
+    table = plane.event_metadata
+    fields = table.stats(np.array(list(ids.values()), np.int64))
+    at = {name: index for index, name in enumerate(ids)}
+    for row in range(len(table)):
+        holds = [name for name in protos if fields.kind[at[name], row] in (KIND_BYTES, KIND_STR)]
+        if not holds:
+            continue
+        program = int(table.ids[row])
+        if _PROGRAM_ID in at and fields.kind[at[_PROGRAM_ID], row] in _INTEGERS:
+            program = int(fields.value[at[_PROGRAM_ID], row])
+        index = at[holds[0]]
+        place = _Stored(table.body, int(fields.value[index, row]), int(fields.length[index, row]))
+        yield program & _UINT64, _module_name(table.name(row)), place
+
+
+def _module_name(label: str) -> str:
+    """``jit_step`` of ``jit_step(123)``; a name without an id stays as it is."""
+    name, bracket, number = label.rpartition("(")
+    return name if bracket and number.endswith(")") and number[:-1].lstrip("-").isdigit() else label
+
+
+def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
+    """What stands in the brackets of an instruction without operands."""
+    if proto.opcode == b"parameter":
+        return str(proto.parameter_number)
+    if proto.opcode != b"constant":
+        return ""
+    literal = proto.literal
+    values = [*literal.s32s[:2], *literal.s64s[:2], *literal.u32s[:2], *literal.u64s[:2]]
+    return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
+
+
+def _braces(numbers: Iterable[int]) -> str:
+    return "{" + ",".join(str(number) for number in numbers) + "}"
