@@ -62,20 +62,54 @@ def device_ordinal(plane: Plane) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Peaks:
+    """What one core can do at most; a peak of zero or none at all in the profile is `None`.
+
+    Attributes:
+        flops_per_second: in FLOP/s (the plane gives teraflops).
+        hbm, on_chip_read, …: in bytes/s (the plane gives 1e9 bytes), named as the columns of `op_metadata.TRAFFIC`.
+            On-chip peaks are the plane's `sram` ones.
+    """
+
+    flops_per_second: float | None = None
+    hbm: float | None = None
+    on_chip_read: float | None = None
+    on_chip_write: float | None = None
+    cmem_read: float | None = None
+    cmem_write: float | None = None
+    vmem_read: float | None = None
+    vmem_write: float | None = None
+
+    @property
+    def ridge_point(self) -> float | None:
+        """FLOP/byte of HBM traffic from which on the peak FLOP/s bound a program, not HBM."""
+        return self.flops_per_second / self.hbm if self.flops_per_second and self.hbm else None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a device plane says of its device; a peak of zero or none at all is `None`.
+    """What a device plane says of its device.
 
     Attributes:
         device_type: such as ``TPU v6 Lite``.
-        peak_flops_per_second: in FLOP/s (the plane gives teraflops).
-        peak_hbm_bytes_per_second: in bytes/s (the plane gives 1e9 bytes).
+        peaks: what the core can do at most.
         chip: key of the chip that the core sits on; cores of one chip share a duty cycle.
     """
 
     device_type: str | None
-    peak_flops_per_second: float | None
-    peak_hbm_bytes_per_second: float | None
+    peaks: Peaks
     chip: str
+
+
+_BANDWIDTHS = (
+    ("hbm", "hbm"),
+    ("on_chip_read", "sram_rd"),
+    ("on_chip_write", "sram_wr"),
+    ("cmem_read", "cmem_rd"),
+    ("cmem_write", "cmem_wr"),
+    ("vmem_read", "vmem_rd"),
+    ("vmem_write", "vmem_wr"),
+)
 
 
 def _positive(value: object, factor: float) -> float | None:
@@ -95,8 +129,10 @@ def device_info(plane: Plane) -> DeviceInfo:
             chip = plane.name
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else None,
-        peak_flops_per_second=_positive(stats.get("peak_teraflops_per_second"), 1e12),
-        peak_hbm_bytes_per_second=_positive(stats.get("peak_hbm_bw_gigabytes_per_second"), 1e9),
+        peaks=Peaks(
+            flops_per_second=_positive(stats.get("peak_teraflops_per_second"), 1e12),
+            **{name: _positive(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
+        ),
         chip=chip,
     )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s, is_sorted, place
 from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE, CoreOps, event_spans
 from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
+from tpuprof.parsers.roofline import WORK_COUNT, work_of
 from tpuprof.parsers.xspace.core import sum_by_key
 from tpuprof.parsers.xspace.trace import Plane
 
@@ -72,11 +73,13 @@ class CoreStepTimes:
     Attributes:
         steps: the core's steps.
         part_ps: int64[steps, PART_COUNT], columns COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE.
+        work: float64[steps, WORK_COUNT], what the ops that start in each step do (`roofline.work_of`).
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
     """
 
     steps: CoreSteps
     part_ps: Int64s
+    work: NDArray[np.float64]
     all_reduce_step: Int64s
     all_reduce_id: Int64s
     all_reduce_ps: Int64s
@@ -168,10 +171,29 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     return CoreStepTimes(
         steps=steps,
         part_ps=part_ps + others,
+        work=work_by_step(steps, ops),
         all_reduce_step=step[inside],
         all_reduce_id=events.all_reduce_id[inside],
         all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
     )
+
+
+def work_by_step(steps: CoreSteps, ops: CoreOps) -> NDArray[np.float64]:
+    """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count."""
+    once = work_of(ops.table) / np.maximum(ops.table.occurrences, 1)[:, None]
+    key, times = ops.events.key, ops.events.start_ps
+    known = np.isfinite(once)
+    out = np.full((len(steps), once.shape[1]), np.nan)
+    if not len(key) or not known.any():
+        return out
+    at = None if is_sorted(times) else place(times, steps.start_ps, steps.end_ps)
+    first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
+    both = np.concatenate([np.where(known, once, 0.0), known], axis=1)
+    for step in range(len(steps)):  # a slice of the events each, counted by op: one pass over the core's events in all
+        inside = key[first[step] : last[step]] if at is None else key[at == step]
+        sums = np.bincount(inside, minlength=len(once)).astype(np.float64) @ both
+        out[step] = np.where(sums[WORK_COUNT:] > 0, sums[:WORK_COUNT], np.nan)
+    return out
 
 
 def sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
@@ -199,6 +221,7 @@ class StepGrid:
         start_ps: int64[steps], the earliest core's start.
         duration_ps: int64[cores, steps].
         part_ps: int64[cores, steps, PART_COUNT].
+        work: float64[cores, steps, WORK_COUNT].
         all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
         dropped: steps of some core that another one lacks.
     """
@@ -208,6 +231,7 @@ class StepGrid:
     start_ps: Int64s
     duration_ps: Int64s
     part_ps: Int64s
+    work: NDArray[np.float64]
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
     dropped: int
 
@@ -251,6 +275,7 @@ def align(cores: Sequence[CoreStepTimes], source: StepSource) -> StepGrid | None
             [(core.steps.end_ps - core.steps.start_ps)[at] for core, at in zip(cores, index, strict=True)]
         ),
         part_ps=np.stack([core.part_ps[at] for core, at in zip(cores, index, strict=True)]),
+        work=np.stack([core.work[at] for core, at in zip(cores, index, strict=True)]),
         all_reduce=tuple(_renumber(core, at) for core, at in zip(cores, index, strict=True)),
         dropped=seen - len(names),
     )

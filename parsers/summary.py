@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,17 +12,17 @@ import numpy as np
 
 from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core
 from tpuprof.parsers.errors import Problem
+from tpuprof.parsers.hlo.modules import HloModules
 from tpuprof.parsers.intervals import Int64s, union, union_length
 from tpuprof.parsers.opstats import (
     MODULES_LINE,
     OPS_LINE,
     STEPS_LINE,
-    OpTable,
     core_ops,
     device_spans,
     event_spans,
-    merge_tables,
 )
+from tpuprof.parsers.optable import OpTable, merge_tables
 from tpuprof.parsers.pages.overview_page import StepSource
 from tpuprof.parsers.steps import (
     CoreSteps,
@@ -41,6 +42,8 @@ HOST_PLANE = "/host:CPU"
 ENVIRONMENT_PLANE = "Task Environment"
 SPARSE_OPS_LINE = "Sparse Core Ops"
 SPARSE_MODULES_LINE = "Sparse Core Modules"
+
+_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class HostSummary:
         op_events: op events over the host's cores.
         self_ps: self time of all ops; total_ps: the cores' whole time, idle included.
         duty: one a chip.
+        programs: program id to the name of its HLO module.
+        modules: the HLO modules themselves, parsed when asked for.
         steps: the steps that the host's cores share, None where there are none.
         step_note: how inferred steps were found, or why there are none.
         profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
@@ -108,6 +113,8 @@ class HostSummary:
     self_ps: int
     total_ps: int
     duty: tuple[ChipDuty, ...]
+    programs: Mapping[int, str]
+    modules: HloModules
     steps: StepGrid | None
     step_note: str
     profile_duration_ps: int | None
@@ -145,6 +152,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     steps = align([core.step_times for core in summaries], source)
     if steps is None and not note:
         note = "the cores share no step"
+    modules = HloModules.of(trace)
     host_stats = _plane_stats(trace, HOST_PLANE)
     environment = _plane_stats(trace, ENVIRONMENT_PLANE)
     return HostSummary(
@@ -157,6 +165,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
         total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
         duty=_duty(summaries, trace, on_chunk),
+        programs={**_programs_that_ran(cores), **modules.names},
+        modules=modules,
         steps=steps,
         step_note=note,
         profile_duration_ps=_profile_duration(environment, summaries),
@@ -196,6 +206,13 @@ def _in_order(pool: Executor, work: Callable[[_Item], CoreSummary], items: Itera
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
     plane = trace.plane(name)
     return {} if plane is None else dict(plane.stats)
+
+
+def _programs_that_ran(cores: Sequence[Plane]) -> dict[int, str]:
+    """Names of programs by the events of the cores' `XLA Modules` lines, ``jit_step(7)``."""
+    names = {name for plane in cores for name in module_runs(plane).name}
+    found = (_MODULE_NAME.match(name) for name in names)
+    return {int(match[2]): match[1] for match in found if match}
 
 
 def _percent(value: object) -> float | None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
 from tpuprof.parsers.device import op_class
 from tpuprof.parsers.intervals import union_length
-from tpuprof.parsers.opstats import core_ops, merge_tables
+from tpuprof.parsers.opstats import core_ops
+from tpuprof.parsers.optable import merge_tables
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.xspace.trace import Trace
 

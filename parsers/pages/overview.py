@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.device import HOLDS_OPS
 from tpuprof.parsers.framework_op import UNKNOWN_TYPE, is_gradient, parse_framework_op
-from tpuprof.parsers.opstats import OpTable, merge_tables
+from tpuprof.parsers.optable import OpTable, merge_tables
 from tpuprof.parsers.pages.overview_page import (
     OP_CLASSES,
     Bottleneck,
@@ -56,13 +56,13 @@ def overview(summaries: Sequence[HostSummary]) -> Overview:
         summaries: at least one; each host's own, in the order of the hosts.
     """
     table = merge_tables([summary.table for summary in summaries])
-    grid, step_notes = _common_steps(summaries)
+    grid, step_notes = common_steps(summaries)
     unknown: dict[str, str] = {}
     steps = _steps(grid)
     environment = _environment(summaries, table, unknown)
     performance = _performance(summaries, table, grid, unknown)
     if performance.step_time is None:
-        unknown["performance.step_time_ms"] = _why_no_device(summaries) or step_notes[0]
+        unknown["performance.step_time_ms"] = why_no_ops(summaries) or step_notes[0]
     shares, top_ops = _shares(table, summaries), _top_ops(table)
     bottleneck = _bottleneck(steps, table, shares, top_ops, unknown)
     return Overview(
@@ -76,11 +76,11 @@ def overview(summaries: Sequence[HostSummary]) -> Overview:
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=_warnings(summaries, grid, step_notes),
+        warnings=warnings_of(summaries, grid, step_notes),
     )
 
 
-def _why_no_device(summaries: Sequence[HostSummary]) -> str:
+def why_no_ops(summaries: Sequence[HostSummary]) -> str:
     """Why there are no ops, or empty when there are."""
     if any(len(summary.table) for summary in summaries):
         return ""
@@ -99,7 +99,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     scopes = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     is_training = any(map(is_gradient, scopes)) if scopes else None
     if is_training is None:
-        unknown["environment.is_training"] = _why_no_device(summaries) or "no op carries a framework name"
+        unknown["environment.is_training"] = why_no_ops(summaries) or "no op carries a framework name"
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = "the profile records neither its start and stop nor device events"
@@ -117,7 +117,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
 # --- steps ---------------------------------------------------------------------------------------------------------
 
 
-def _common_steps(summaries: Sequence[HostSummary]) -> tuple[StepGrid | None, tuple[str, int]]:
+def common_steps(summaries: Sequence[HostSummary]) -> tuple[StepGrid | None, tuple[str, int]]:
     """One grid over the cores of all hosts with steps, matched by name; markers beat inferred steps."""
     grids = [summary.steps for summary in summaries if summary.steps is not None]
     notes = [summary.step_note for summary in summaries if summary.step_note]
@@ -149,6 +149,7 @@ def _join_grids(grids: Sequence[StepGrid], names: Sequence[str]) -> StepGrid:
         start_ps=np.min([grid.start_ps[at] for grid, at in zip(grids, index, strict=True)], axis=0),
         duration_ps=np.concatenate([grid.duration_ps[:, at] for grid, at in zip(grids, index, strict=True)]),
         part_ps=np.concatenate([grid.part_ps[:, at] for grid, at in zip(grids, index, strict=True)]),
+        work=np.concatenate([grid.work[:, at] for grid, at in zip(grids, index, strict=True)]),
         all_reduce=tuple(all_reduce),
         dropped=0,
     )
@@ -193,7 +194,7 @@ def _median(values: NDArray[np.float64]) -> float:
 def _performance(
     summaries: Sequence[HostSummary], table: OpTable, grid: StepGrid | None, unknown: dict[str, str]
 ) -> Performance:
-    why = _why_no_device(summaries)
+    why = why_no_ops(summaries)
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
@@ -260,8 +261,8 @@ def _roofline(
             return None, f"no op carries its {what}"
         return 100.0 * float(np.nansum(chosen)) / seconds / peak, ""
 
-    flops = share(table.model_flops, device.peak_flops_per_second if device else None, "FLOPS")
-    bandwidth = share(table.hbm_bytes, device.peak_hbm_bytes_per_second if device else None, "HBM bandwidth")
+    flops = share(table.model_flops, device.peaks.flops_per_second if device else None, "FLOPS")
+    bandwidth = share(table.hbm_bytes, device.peaks.hbm if device else None, "HBM bandwidth")
     if flops[0] is None or bandwidth[0] is None:
         return flops, bandwidth, (None, flops[1] or bandwidth[1])
     return flops, bandwidth, (max(flops[0], bandwidth[0]), "")
@@ -416,7 +417,10 @@ def _input_bottleneck(infeed: float, outfeed: float, idle: float) -> Bottleneck:
     return Bottleneck(kind, infeed, outfeed, idle, words, tuple(advice))  # type: ignore[arg-type]
 
 
-def _warnings(summaries: Sequence[HostSummary], grid: StepGrid | None, step_notes: tuple[str, int]) -> tuple[str, ...]:
+def warnings_of(
+    summaries: Sequence[HostSummary], grid: StepGrid | None = None, step_notes: tuple[str, int] = ("", 0)
+) -> tuple[str, ...]:
+    """Plain sentences about the profile itself: what is damaged, left out or missing."""
     found: list[str] = []
     for summary in summaries:
         found += [problem.sentence for problem in summary.problems]
