@@ -1,0 +1,339 @@
+"""Tests of `tpuprof.parsers.op_filter`: what each term keeps, exact bounds, and no error but a FilterError."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof.parsers.op_filter import (
+    HELP,
+    LONGEST_PATTERN,
+    LONGEST_SEARCHED,
+    FilterError,
+    OpColumns,
+    TimeTerm,
+    parse_filter,
+)
+
+INT64_MAX = 2**63 - 1
+NAMES = ("fusion.7", "Copy.1", "all-reduce.2", "fusion.70")
+SELF_PS = (1_000_000_000, 1_000_000_001, 0, 5_000)
+SHARES = (0.05, 0.5, math.nan, 0.001)
+
+
+def no_source() -> Sequence[str]:
+    raise AssertionError("asked for sources")
+
+
+def columns(**given_columns: Sequence[str]) -> OpColumns:
+    texts: dict[str, Sequence[str]] = {
+        "name": NAMES,
+        "category": ("loop fusion", "copy", "all-reduce", "convolution fusion"),
+        "framework_op": ("jit(f)/Attention/dot_general:", "", "jit(f)/psum:", "jit(f)/µ-net/conv:"),
+        "program": ("jit_step(7)", "jit_step(7)", "jit_step(7)", "jit_eval(9)"),
+        "bound_by": ("hbm", "unknown", "vmem read", "compute"),
+        **given_columns,
+    }
+    return OpColumns(
+        **texts,
+        source=no_source,
+        self_ps=np.array(SELF_PS, np.int64),
+        self_share=np.array(SHARES, np.float64),
+    )
+
+
+def kept(text: str) -> list[int]:
+    return [int(row) for row in np.flatnonzero(parse_filter(text).mask(columns()))]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("", [0, 1, 2, 3]),
+        (" \t ", [0, 1, 2, 3]),
+        ("fusion", [0, 3]),
+        ("FUSION.7", [0, 3]),
+        ("copy", [1]),
+        ("attention", [0]),  # of the framework op
+        ("jit_eval", [3]),  # of the program
+        ("hbm", []),  # what bounds an op is not among the texts of a word
+        ("μ-net", [3]),  # Greek mu finds the micro sign
+        ("fusion jit_step", [0]),
+        ("  fusion \t jit_step  ", [0]),
+        ('"loop fusion"', [0]),
+        ('"loop  fusion"', []),
+        ('"loop fusion""jit_step"', [0]),
+        ('" "', [0, 3]),
+        ("!fusion", [1, 2]),
+        ("!!fusion", [0, 3]),
+        ('!"loop fusion"', [1, 2, 3]),
+        ("!fusion !copy", [2]),
+        (r"~fusion\.7$", [0]),
+        ("~^COPY", [1]),
+        ("~dot_general|psum", [0, 2]),
+        ("~jit_step", []),  # a regex looks at name and framework op only
+        ('~"^$|psum"', [1, 2]),
+        (r"!~fusion\.\d+", [1, 2]),
+        (">1ms", [1]),
+        (">=1ms", [0, 1]),
+        ("<1ms", [2, 3]),
+        ("<=1ms", [0, 2, 3]),
+        ("<=5ns", [2, 3]),
+        ("<5ns", [2]),
+        ("!>1ms", [0, 2, 3]),
+        (">1000000.001us", []),
+        (">5%", [1]),
+        (">=5%", [0, 1]),
+        ("<5%", [3]),
+        ("<=5%", [0, 3]),
+        ("!>5%", [0, 2, 3]),  # what is unknown is not over 5%
+        (">=0%", [0, 1, 3]),
+        (">=0% <50%", [0, 3]),
+        ("cat:fusion", [0, 3]),
+        ("cat:loop", [0]),
+        ("CAT:loop", [0]),
+        ('cat:"all-reduce"', [2]),
+        ("!cat:fusion", [1, 2]),
+        ("name:loop", []),
+        ("op:attention", [0]),
+        ("op:fusion", []),
+        ("prog:jit_eval", [3]),
+        ("bound:hbm", [0]),
+        ('bound:"vmem read"', [2]),
+        ("bound:unknown", [1]),
+        ("dot_general:", [0]),  # an unknown prefix is text
+        ("foo:bar", []),
+        ('">5%"', []),
+        ('"!fusion"', []),
+        ("=5ns", []),
+    ],
+)
+def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
+    assert kept(text) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('"two words', "a quote is open: close it with another one"),
+        ('a cat:"', "a quote is open: close it with another one"),
+        ('""', "nothing stands between the quotes"),
+        ("!", "something must follow !"),
+        ("!!", "something must follow !!"),
+        ("~", "something must follow ~"),
+        ("Cat:", "something must follow cat:"),
+        ('!name:""', "something must follow name:"),
+        (">", "> is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">5", ">5 is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        ("<.ms", "<.ms is no bound: write a time (<1ms), a share (<5%) or quotes around it"),
+        (">=-1ms", ">=-1ms is no bound: write a time (>=1ms), a share (>=5%) or quotes around it"),
+        ("<<embedded", "<<embedded is no bound: write a time (<1ms), a share (<5%) or quotes around it"),
+        (">1e3us", ">1e3us is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">١ms", ">١ms is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">\x1bms", ">␛ms is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (f">{'9' * 5000}ms", "the number after > is too long"),
+        (f"~{'a' * (LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
+        ("~(", "not a regex: missing ), unterminated subpattern at position 0"),
+    ],
+)
+def test_what_is_no_filter(text: str, sentence: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        parse_filter(text)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("pattern", ["*", "[", "(?L)a", "(?a)(?u)a", "a{99999999999}", "(?P<a", r"\x1", "a**", "(?z)"])
+def test_no_regex_at_all(pattern: str) -> None:
+    with pytest.raises(FilterError, match=r"^not a regex: "):
+        parse_filter(f"~{pattern}")
+
+
+@pytest.mark.parametrize("pattern", ["[[a]", "[a&&b]", "[a||b]", "(" * 100 + ")" * 100, "a" * LONGEST_PATTERN])
+def test_regexes_that_python_doubts_or_nests_deep(pattern: str) -> None:
+    """A FutureWarning would be written over the screen (here: an error); nesting stays within the stack."""
+    assert parse_filter(f"~{pattern}").mask(columns()).shape == (4,)
+
+
+def test_a_regex_sees_the_start_of_a_hostile_text_only() -> None:
+    name = ("x" * (LONGEST_SEARCHED - 1) + "yz", "yz", "", "")
+    assert parse_filter("~y").mask(columns(name=name)).tolist() == [True, True, False, False]
+    assert parse_filter("~z").mask(columns(name=name)).tolist() == [False, True, False, False]
+    assert parse_filter("yz").mask(columns(name=name)).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "everything"),
+        ("name:fusion >1ms", "name has fusion, self time over 1 ms"),
+        ("fusion !copy", "has fusion, has no copy"),
+        ('cat:"loop fusion"', 'category has "loop fusion"'),
+        ("!op:dot <=20μs", "framework op has no dot, self time at most 20 µs"),
+        ("!>=3s", "self time not at least 3 s"),
+        ("<0.1%", "share of self time under 0.1%"),
+        ("~a.b !~c", "name or framework op matches a.b, neither name nor framework op matches c"),
+        ("a\x1bb", "has a␛b"),
+    ],
+)
+def test_a_filter_in_words(text: str, sentence: str) -> None:
+    assert parse_filter(text).describe() == sentence
+
+
+def test_examples_in_the_help_are_filters() -> None:
+    assert len({example for example, _ in HELP}) == len(HELP)
+    for example, meaning in HELP:
+        assert parse_filter(example).terms, example
+        assert meaning.endswith(".")
+
+
+def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
+    asked = 0
+
+    def source() -> Sequence[str]:
+        nonlocal asked
+        asked += 1
+        return ("model.py:3", "", "train.py:10", "")
+
+    table = replace(columns(), source=source)
+    parse_filter("fusion !~x bound:hbm >1ms").mask(table)
+    assert asked == 0
+    assert parse_filter("src:.PY").mask(table).tolist() == [True, False, True, False]
+    assert parse_filter("src:train !src:model").mask(table).tolist() == [False, False, True, False]
+    assert asked == 1
+
+
+@pytest.mark.parametrize(("distinct", "searched"), [(10, 10), (499, 499), (501, 1000), (1000, 1000)])
+def test_each_distinct_text_is_searched_once(distinct: int, searched: int) -> None:
+    """Where most texts differ, the rows are searched as they are; what is found is the same."""
+    rows = 1000
+    name = [f"fusion.{row % distinct}" for row in range(rows)]
+    other = [""] * rows
+    table = OpColumns(name, other, name, other, other, no_source, np.zeros(rows, np.int64), np.zeros(rows, np.float64))
+    (texts,) = table.texts(("name", "framework_op"))  # one object, searched once
+    assert len(texts.distinct) == searched
+    assert table.texts(("name",))[0] is texts  # and kept
+    expected = ["fusion.7" in text for text in name]
+    assert sum(expected) > 1
+    for word in ("FUSION.7", r"~fusion\.7"):
+        assert parse_filter(word).mask(table).tolist() == expected
+
+
+def test_no_rows() -> None:
+    table = OpColumns((), (), (), (), (), tuple, np.zeros(0, np.int64), np.zeros(0, np.float64))
+    for text in ("", "a", "~a", ">1ms", "!<5%", "src:a"):
+        assert parse_filter(text).mask(table).tolist() == []
+
+
+UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12, "S": 10**12}
+
+
+@given(
+    number=st.from_regex(r"[0-9]{1,20}(\.[0-9]{0,15})?|\.[0-9]{1,15}", fullmatch=True),
+    unit=st.sampled_from(sorted(UNITS)),
+    relation=st.sampled_from([">", ">=", "<", "<="]),
+    off=st.integers(-2, 2),
+)
+def test_times_are_exact(number: str, unit: str, relation: str, off: int) -> None:
+    term = parse_filter(f"{relation}{number}{unit}").terms[0].condition
+    assert isinstance(term, TimeTerm)
+    exact = Fraction("0" + number if number.startswith(".") else number.rstrip(".")) * UNITS[unit]
+    assert term.bound == exact
+    times = [min(INT64_MAX, max(0, int(exact) + off)), 0, INT64_MAX]
+    expected = {
+        ">": [time > exact for time in times],
+        ">=": [time >= exact for time in times],
+        "<": [time < exact for time in times],
+        "<=": [time <= exact for time in times],
+    }[relation]
+    texts = ("",) * 3
+    table = OpColumns(texts, texts, texts, texts, texts, no_source, np.array(times, np.int64), np.zeros(3, np.float64))
+    assert term.mask(table).tolist() == expected
+
+
+Row = tuple[str, str, str, str, str, int, float]
+SMALL_TEXT = st.text(alphabet="abAB:. <>µßſ", max_size=6)
+ROWS = st.lists(
+    st.tuples(
+        SMALL_TEXT,
+        SMALL_TEXT,
+        SMALL_TEXT,
+        SMALL_TEXT,
+        SMALL_TEXT,
+        st.integers(0, 3_000),
+        st.sampled_from([math.nan, 0.0, 0.01, 0.05, 1.0]),
+    ),
+    max_size=6,
+)
+TERM = st.one_of(
+    st.from_regex(r'(name:|cat:|op:|prog:|bound:|src:|)"[abAB: .]{1,3}"', fullmatch=True),
+    st.from_regex(r"[ab][abAB:.]{0,2}", fullmatch=True),
+    st.from_regex(r"~[ab.][ab.]{0,2}[*]?", fullmatch=True),
+    st.from_regex(r"[<>]=?[0-2](ns|%|ps)", fullmatch=True),
+).flatmap(lambda term: st.sampled_from([term, "!" + term, "!!" + term]))
+
+
+def of_rows(rows: list[Row]) -> OpColumns:
+    name = [row[0] for row in rows]
+    return OpColumns(
+        name,
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+        [row[3] for row in rows],
+        [row[4] for row in rows],
+        lambda: name[::-1],
+        np.array([row[5] for row in rows], np.int64),
+        np.array([row[6] for row in rows], np.float64),
+    )
+
+
+@given(rows=ROWS, term=TERM)
+def test_not_is_the_opposite(rows: list[Row], term: str) -> None:
+    table = of_rows(rows)
+    mask = parse_filter(term).mask(table)
+    assert mask.dtype == np.bool_
+    assert (parse_filter("!" + term).mask(table) == ~mask).all()
+
+
+@given(rows=ROWS, terms=st.lists(TERM, max_size=4))
+def test_terms_must_all_hold(rows: list[Row], terms: list[str]) -> None:
+    table = of_rows(rows)
+    expected = np.ones(len(rows), np.bool_)
+    for term in terms:
+        expected &= parse_filter(term).mask(of_rows(rows))
+    whole = parse_filter(" ".join(terms))
+    assert len(whole.terms) == len(terms)
+    assert whole.mask(table).tolist() == expected.tolist()
+    assert whole.mask(table).tolist() == expected.tolist()  # and again, from what the columns keep
+
+
+@given(rows=ROWS, word=st.text(alphabet="abAB.µß", min_size=1, max_size=3))
+def test_a_word_is_in_any_of_four_columns(rows: list[Row], word: str) -> None:
+    expected = [any(word.casefold() in text.casefold() for text in (row[0], row[1], row[2], row[3])) for row in rows]
+    assert parse_filter(word).mask(of_rows(rows)).tolist() == expected
+
+
+@given(
+    st.one_of(
+        st.text(st.characters(exclude_categories=())),
+        st.text(alphabet='!~"<>=%:.0129 \tabcmnspuµ()[]{}?*+\\|^$-catnameopsrcbound', max_size=40),
+        st.text(alphabet="()[]{}?*+\\|^$-,:=!<>#PiLuasx019", max_size=60).map(lambda pattern: "~" + pattern),
+    )
+)
+def test_any_text_is_a_filter_or_a_filter_error(text: str) -> None:
+    try:
+        parsed = parse_filter(text)
+    except FilterError as error:
+        said = str(error)
+    else:
+        said = parsed.describe()
+        assert bool(parsed.terms) == bool(text.strip())
+    assert said
+    assert len(said.splitlines()) == 1
+    said.encode("utf-8")
