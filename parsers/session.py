@@ -6,15 +6,25 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.hlo.modules import HloModules
+from tpuprof.parsers.host_ops import HostOps, host_ops
+from tpuprof.parsers.host_ops import needed_bytes as host_ops_bytes
 from tpuprof.parsers.logdir import HostFile, Run
+from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
+from tpuprof.parsers.pages.ops import OpsPage, ops_page
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
 from tpuprof.parsers.xspace.trace import Trace
 
 MAXIMUM_THREADS = 4
+
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class Session:
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
         self._summaries: dict[str, HostSummary] = {}
+        self._host_parts: dict[str, HostOps] = {}
+        self._ops: dict[str | None, OpsPage] = {}
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -65,22 +77,62 @@ class Session:
             ProfileError: no host of the run is readable (exit code 4), or `host` names none (exit code 3).
             Cancelled: `is_cancelled` said so.
         """
+        summaries, notes = self._summarised(host)
+        page = overview(summaries)
+        return replace(page, warnings=(*page.warnings, *notes))
+
+    def ops(self, host: str | None = None) -> OpsPage:
+        """All HLO ops, of one host or of all; errors as for `overview`."""
+        known = self._ops.get(host)
+        if known is None:
+            summaries, notes = self._summarised(host)
+            page = ops_page(summaries)
+            known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
+        return known
+
+    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
+        """The op profile's trees; errors as for `overview`."""
+        return op_profile_page(self.ops(host), with_idle)
+
+    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
+        """Framework ops, for which the host threads' lines are decoded as well; errors as for `overview`."""
+        page = self.ops(host)
+        files = [file for file in self._chosen(host) if file.path in self._summaries]
+        meter = _Meter(files, self._on_progress, self._is_cancelled)
+        return framework_ops_page(page, self._each(files, meter, self._host_ops)[0])
+
+    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
+        """The roofline; errors as for `overview`."""
+        return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
+
+    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
+        """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""
+        return tuple(summary.modules for summary in self._summarised(host)[0])
+
+    def _summarised(self, host: str | None) -> tuple[list[HostSummary], list[str]]:
+        """The hosts' summaries, at least one, and what to say about hosts that are left out."""
         files = self._chosen(host)
         meter = _Meter(files, self._on_progress, self._is_cancelled)
-        summaries: list[HostSummary] = []
+        summaries, failures = self._each(files, meter, self._summary)
+        if not summaries:
+            raise failures[0] if failures else self._nothing_to_read()
+        notes = [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+        return summaries, notes + [problem.sentence for problem in self.run.problems]
+
+    @staticmethod
+    def _each(
+        files: Sequence[HostFile], meter: _Meter, work: Callable[[HostFile, _Meter], _Part]
+    ) -> tuple[list[_Part], list[ProfileError]]:
+        """Does some work for each host, one after the other."""
+        parts: list[_Part] = []
         failures: list[ProfileError] = []
         for index, file in enumerate(files):
             meter.begin(index)
             try:
-                summaries.append(self._summary(file, meter))
+                parts.append(work(file, meter))
             except ProfileError as error:
                 failures.append(error)
-        if not summaries:
-            raise failures[0] if failures else self._nothing_to_read()
-        page = overview(summaries)
-        notes = [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
-        notes += [problem.sentence for problem in self.run.problems]
-        return replace(page, warnings=(*page.warnings, *notes)) if notes else page
+        return parts, failures
 
     def _chosen(self, host: str | None) -> Sequence[HostFile]:
         if host is None:
@@ -110,6 +162,19 @@ class Session:
             trace.close()
         self._summaries[file.path] = summary
         return summary
+
+    def _host_ops(self, file: HostFile, meter: _Meter) -> HostOps:
+        known = self._host_parts.get(file.path)
+        if known is not None:
+            return known
+        trace = Trace.open(file.path)
+        try:
+            meter.opened(host_ops_bytes(trace))
+            found = host_ops(trace, meter.chunk)
+        finally:
+            trace.close()
+        self._host_parts[file.path] = found
+        return found
 
 
 def decoding_threads() -> int:

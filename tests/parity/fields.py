@@ -56,7 +56,7 @@ def same(theirs: Value, ours: Value) -> bool:
         # half of the last digit, plus a hair for the rounding of the binary value itself
         return bool(abs(parsed - ours) <= 0.5 * 10**-digits * (1 + 1e-9))
     if isinstance(theirs, float | int) and isinstance(ours, float | int):
-        return math.isclose(theirs, ours, rel_tol=1e-9, abs_tol=1e-12)
+        return math.isclose(theirs, ours, rel_tol=1e-9, abs_tol=1e-18)
     return bool(theirs == ours)
 
 

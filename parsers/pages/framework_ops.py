@@ -1,0 +1,168 @@
+"""The page of framework ops, on the device and on the host (XProf's `framework_op_stats`).
+
+On the device HLO ops add up by the framework op that they stem from; an HLO op without one stands for itself, with the
+type `Unknown`. As in XProf (`op_stats_to_tf_stats.cc`), the occurrences of a framework op are those of its most
+frequent HLO op, times include the ops inside, and shares are of the side's whole time with idle. Different from XProf:
+there is no limit of 500 rows a side, and traffic is taken by memory where the profile has it (XProf takes all bytes for
+HBM's here, so it calls ops HBM-bound that work in VMEM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.framework_op import UNKNOWN_TYPE, parse_framework_op
+from tpuprof.parsers.host_ops import HostOps, merge_host_ops
+from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.optable import OpTable
+from tpuprof.parsers.pages.ops import OpsPage
+from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, work_of
+from tpuprof.parsers.xspace.core import sum_by_key
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkOpsPage:
+    """Framework ops: device rows first, each side by self time (ties by name).
+
+    Attributes:
+        hosts: names of the hosts that the figures cover.
+        name, type: of each row; type such as ``dot_general``, ``Dataset``, `UNKNOWN_TYPE`.
+        is_host: bool[n].
+        op_class: what the core does during most of a device row's time; host rows are "host".
+        occurrences, total_ps, self_ps: int64[n]; summed over cores, or over host threads.
+        self_fraction, cumulative_fraction: float64[n], of the side's whole time (0-1).
+        rates: over `total_ps`; NaN for host rows.
+        main_op: int64[n]; row in the ops page of the HLO op with most self time, -1 for host rows.
+        device_total_ps, device_idle_ps, host_total_ps, host_idle_ps: whole time of each side and what of it is idle.
+        unknown: dotted JSON key to the reason why figures are missing.
+        warnings: plain sentences about the profile itself.
+    """
+
+    hosts: tuple[str, ...]
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    is_host: NDArray[np.bool_]
+    op_class: tuple[OpClass, ...]
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    self_fraction: NDArray[np.float64]
+    cumulative_fraction: NDArray[np.float64]
+    rates: Rates
+    main_op: Int64s
+    device_total_ps: int
+    device_idle_ps: int
+    host_total_ps: int
+    host_idle_ps: int
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """HLO ops by framework op: names and types of the groups, and the group of each op."""
+
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    group: Int64s
+
+
+def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOpsPage:
+    """Framework ops over some hosts of a run, given its HLO ops and what each host's threads ran."""
+    groups = _groups(ops.table)
+    count = len(groups.name)
+    table = ops.table
+    self_ps = sum_by_key(groups.group, table.self_ps, count)
+    order = _by_self_time(groups.name, self_ps)
+    total_ps = sum_by_key(groups.group, table.total_ps, count)
+    normalized = np.bincount(groups.group, table.normalized_ps, minlength=count)
+    occurrences = np.zeros(count, np.int64)
+    np.maximum.at(occurrences, groups.group, table.occurrences)
+    main = np.full(count, -1, np.int64)
+    main[groups.group[::-1]] = np.arange(len(table))[::-1]  # the ops come by self time: a group's first is its longest
+    host = merge_host_ops(host_ops)
+    host_order = _by_self_time(host.name, host.self_ps)
+    work = _summed_work(work_of(table), groups.group, count)
+    nothing = np.full((len(host), WORK_COUNT), np.nan)
+    self_fraction = np.concatenate(
+        [_fractions(self_ps[order], ops.total_ps), _fractions(host.self_ps[host_order], host.whole_ps)]
+    )
+    times = np.concatenate([total_ps[order], host.total_ps[host_order]])
+    return FrameworkOpsPage(
+        hosts=ops.hosts,
+        name=(*(groups.name[at] for at in order), *(host.name[at] for at in host_order)),
+        type=(*(groups.type[at] for at in order), *(host.type[at] for at in host_order)),
+        is_host=np.repeat([False, True], [count, len(host)]),
+        op_class=(*(ops.op_class[main[at]] for at in order), *_host_classes(len(host))),
+        occurrences=np.concatenate([occurrences[order], host.occurrences[host_order]]),
+        total_ps=times,
+        self_ps=np.concatenate([self_ps[order], host.self_ps[host_order]]),
+        self_fraction=self_fraction,
+        cumulative_fraction=np.concatenate([np.cumsum(self_fraction[:count]), np.cumsum(self_fraction[count:])]),
+        rates=rates(
+            np.concatenate([work[order], nothing]),
+            times.astype(np.float64),
+            np.concatenate([normalized[order], host.total_ps[host_order].astype(np.float64)]),
+            ops.peaks,
+        ),
+        main_op=np.concatenate([main[order], np.full(len(host), -1, np.int64)]),
+        device_total_ps=ops.total_ps,
+        device_idle_ps=ops.idle_ps,
+        host_total_ps=host.whole_ps,
+        host_idle_ps=host.idle_ps,
+        unknown=_unknown(ops, host),
+        warnings=ops.warnings,
+    )
+
+
+def _host_classes(count: int) -> tuple[OpClass, ...]:
+    host: OpClass = "host"
+    return (host,) * count
+
+
+def _groups(table: OpTable) -> _Groups:
+    number: dict[str, int] = {}
+    types: list[str] = []
+    parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
+    group = np.empty(len(table), np.int64)
+    for at, full in enumerate(table.framework_op):
+        op = parsed.get(full)
+        name = op.name if op else table.name[at]
+        if name not in number:
+            number[name] = len(number)
+            types.append((op.type if op else "") or UNKNOWN_TYPE)
+        group[at] = number[name]
+    return _Groups(tuple(number), tuple(types), group)
+
+
+def _by_self_time(names: Sequence[str], self_ps: Int64s) -> list[int]:
+    return sorted(range(len(names)), key=lambda at: (-int(self_ps[at]), names[at]))
+
+
+def _fractions(times: Int64s, whole: int) -> NDArray[np.float64]:
+    return times / whole if whole else np.full(len(times), np.nan)
+
+
+def _summed_work(work: NDArray[np.float64], group: Int64s, count: int) -> NDArray[np.float64]:
+    """float64[count, WORK_COUNT]: sums that are NaN only where no op of the group has the count."""
+    out = np.full((count, WORK_COUNT), np.nan)
+    for column in range(WORK_COUNT):
+        known = np.isfinite(work[:, column])
+        sums = np.bincount(group[known], work[known, column], minlength=count)
+        out[:, column] = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return out
+
+
+def _unknown(ops: OpsPage, host: HostOps) -> dict[str, str]:
+    reasons = {key: why for key, why in ops.unknown.items() if key != "time_scale"}
+    if not host.whole_ps:
+        reasons["host_idle_time_ps"] = "no host thread ran a framework op: plain JAX records none on the host"
+    return reasons

@@ -1,0 +1,71 @@
+"""Asks an installed XProf for its answers about a profile, in a process of its own.
+
+Run as a script in the interpreter that has the package `xprof`: ``python live.py PROFILE FOLDER`` leaves an answer a
+tool in FOLDER. XProf writes its caches beside the profile, so it gets a copy.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+TOOLS: dict[str, tuple[str, dict[str, str]]] = {
+    "overview_page": ("overview_page", {}),
+    "hlo_stats": ("hlo_stats", {}),
+    "framework_op_stats": ("framework_op_stats", {}),
+    "roofline_model": ("roofline_model", {}),
+    **{f"op_profile.by_{by}": ("op_profile", {"group_by": by}) for by in ("program", "category", "provenance")},
+}
+"""The tools to ask, by the name of the answer."""
+
+PYTHON = "TPUPROF_XPROF_PYTHON"
+"""The environment variable that may name the interpreter which has XProf."""
+
+LONGEST_SECONDS = 300
+
+
+def interpreter() -> str:
+    """The interpreter to run XProf in."""
+    return os.environ.get(PYTHON) or sys.executable
+
+
+def has_xprof() -> bool:
+    """Whether that interpreter has XProf."""
+    found = subprocess.run(
+        [interpreter(), "-c", "import xprof.convert.raw_to_tool_data"], capture_output=True, check=False
+    )
+    return found.returncode == 0
+
+
+def ask(profile: bytes, folder: Path) -> dict[str, Any]:
+    """XProf's answers about a profile (plain or compressed bytes of an ``.xplane.pb``).
+
+    Raises:
+        RuntimeError: XProf failed; with what it said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "host0.xplane.pb"
+    file.write_bytes(gzip.decompress(profile) if profile[:2] == b"\x1f\x8b" else profile)
+    command = [interpreter(), str(Path(__file__).resolve()), str(file), str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
+    if done.returncode:
+        raise RuntimeError(f"xprof gave no answers: {done.stderr[-2000:]}")
+    return {name: json.loads((folder / f"{name}.json").read_bytes()) for name in TOOLS}
+
+
+def main(profile: str, folder: str) -> None:
+    """Writes an answer a tool."""
+    from xprof.convert.raw_to_tool_data import xspace_to_tool_data  # type: ignore[import-not-found]
+
+    for name, (tool, parameters) in TOOLS.items():
+        answer, _ = xspace_to_tool_data([profile], tool, dict(parameters))
+        Path(folder, f"{name}.json").write_bytes(answer.encode() if isinstance(answer, str) else answer)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
