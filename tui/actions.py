@@ -20,6 +20,7 @@ class Situation:
         selection: what yank would copy, or None.
         searching: a search is in force.
         colorful: there are colours to change.
+        commands: what keys do on this tab alone.
     """
 
     tab: int = 0
@@ -31,6 +32,7 @@ class Situation:
     selection: str | None = None
     searching: bool = False
     colorful: bool = True
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,26 @@ def _has_notes(at: Situation) -> bool:
     return at.note_count > 0 or (at.has_page and at.tab == 0)
 
 
+def _command(name: str, key: str, title: str, short: str = "", argument: str = "") -> Action:
+    """Something that a tab does by itself."""
+    action = f"tab_command('{name}'{argument})"
+    return Action(action, (key,), key, title, short, lambda at: name in at.commands)
+
+
 ACTIONS: tuple[Action, ...] = (
     *(_tab(number) for number in range(1, 6)),
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
     Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
-    Action("search", ("slash",), "/", "Search ops and steps", "search", lambda at: at.has_page),
+    _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline", "view"),
+    _command("view", "V", "Previous view", argument=", -1"),
+    _command("group", "b", "Group by program, category, framework scope", "group by"),
+    _command("sort", "s", "Sort by time or waste; in a table by the next column", "sort"),
+    _command("reverse", "S", "Reverse the order", "reverse"),
+    _command("idle", "i", "Idle time, or infeed and outfeed: with or without"),
+    _command("top", "t", "Ten children of each node, or all"),
+    _command("most", "m", "Only children that make up 90% of the time"),
+    _command("same_op", "o", "The same op in the tree or the table", "same op"),
+    Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda at: at.has_page),
     Action("next_match(1)", ("n",), "n", "Next match", "next", lambda at: at.searching),
     Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda at: at.searching),
     Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda at: at.selection is not None),

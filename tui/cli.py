@@ -10,8 +10,8 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from tpuprof.parsers.errors import (
     EXIT_INTERRUPTED,
@@ -27,22 +27,14 @@ from tpuprof.tui.terminal import detect
 
 if TYPE_CHECKING:  # imported by the commands that need them
     from tpuprof.parsers.logdir import Logdir, Run
-    from tpuprof.parsers.pages.overview_page import Overview
+    from tpuprof.parsers.session import Session
     from tpuprof.tui.report.render import Look
 
 PROGRAM = "tpuprof-tui"
-PAGES = ("runs", "overview")
-LATER_PAGES = (
-    "input",
-    "ops",
-    "op-profile",
-    "framework-ops",
-    "roofline",
-    "timeline",
-    "memory",
-    "memory-profile",
-    "inference",
-)
+Result = TypeVar("Result")
+OP_PAGES = ("ops", "op-profile", "framework-ops", "roofline")
+PAGES = ("runs", "overview", *OP_PAGES)
+LATER_PAGES = ("input", "timeline", "memory", "memory-profile", "inference")
 FORMATS = ("text", "json", "csv", "md")
 PIPE_WIDTH = 110
 """Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
@@ -257,7 +249,8 @@ def _report(args: argparse.Namespace) -> int:
     file = None if args.output == "-" else args.output
     if file is not None:
         check_output(file, logdir)
-    text = _runs(args, logdir) if args.page == "runs" else _overview(args, logdir)
+    pages = {"runs": _runs, "overview": _overview}
+    text = pages.get(args.page, _ops)(args, logdir)
     if file is None:
         write_stdout(text)
     else:
@@ -281,24 +274,40 @@ def _overview(args: argparse.Namespace, logdir: Logdir) -> str:
     from tpuprof.tui.report.render import overview_report  # noqa: PLC0415
 
     run = logdir.find_run(args.run)
-    page = _decoded(run, args.host)
-    if args.format == "csv":  # the other formats hold the warnings themselves
-        for warning in page.warnings:
-            _note(f"note: {warning}")
+    page = _with_progress(run, lambda session: session.overview(args.host))
+    _note_warnings(args, page.warnings)
     return overview_report(page, run, args.format, _look(args), args.limit)
 
 
-def _decoded(run: Run, host: str | None) -> Overview:
-    """The overview page, with progress on standard error where that is a terminal."""
+def _ops(args: argparse.Namespace, logdir: Logdir) -> str:
+    from tpuprof.tui.report.op_render import op_report  # noqa: PLC0415
+
+    run = logdir.find_run(args.run)
+    text, warnings = _with_progress(
+        run, lambda session: op_report(args.page, session, args.host, run, args.format, _look(args), args.limit)
+    )
+    _note_warnings(args, warnings)
+    return text
+
+
+def _note_warnings(args: argparse.Namespace, warnings: Sequence[str]) -> None:
+    """Warnings of a CSV report on standard error; the other formats hold them themselves."""
+    if args.format == "csv":
+        for warning in warnings:
+            _note(f"note: {warning}")
+
+
+def _with_progress(run: Run, work: Callable[[Session], Result]) -> Result:
+    """Does some work on a run, with progress on standard error where that is a terminal."""
     from tpuprof.parsers.session import Session  # noqa: PLC0415 - numpy and protobuf
 
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return Session(run).overview(host)
+        return work(Session(run))
     from tpuprof.tui.report.progress import ProgressLine  # noqa: PLC0415
 
     progress = ProgressLine(sys.stderr, width=_columns(80))
     try:
-        return Session(run, progress).overview(host)
+        return work(Session(run, progress))
     finally:
         progress.clear()
 

@@ -9,20 +9,36 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
-from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.messages import (
+    FrameworkOpsReady,
+    LoadDone,
+    LoadFailed,
+    LoadMessage,
+    LoadProgress,
+    OpsReady,
+    OverviewReady,
+    RunsFound,
+)
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.hlo.modules import HloModules
     from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.op_profile import OpProfilePage
     from tpuprof.parsers.pages.overview_page import Overview
+    from tpuprof.parsers.pages.roofline import RooflinePage
     from tpuprof.parsers.session import Progress
+    from tpuprof.tui.tabs.op_pages import OpPages
 
 PROGRESS_SECONDS = 0.15
 """At most one progress message in this time, however fast chunks come."""
 
 _ESTIMATE_FROM_SECONDS = 0.5
+
+PageName = Literal["overview", "ops"]
 
 
 class Pages(Protocol):
@@ -30,6 +46,18 @@ class Pages(Protocol):
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all merged."""
+
+    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
+        """The op profile's trees."""
+
+    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
+        """Framework ops, on the device and on the host."""
+
+    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
+        """The roofline."""
+
+    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
+        """The HLO modules."""
 
 
 ProgressCallback = Callable[["Progress"], None]
@@ -52,6 +80,19 @@ def open_session(run: Run, on_progress: ProgressCallback, is_cancelled: Callable
     return Session(run, on_progress, is_cancelled)
 
 
+def op_pages(pages: Pages, host: str | None) -> OpPages:
+    """What the ops tab shows at first."""
+    from tpuprof.tui.tabs.op_pages import OpPages  # noqa: PLC0415 - when it is asked for
+
+    return OpPages(
+        profile=pages.op_profile(host),
+        profile_without_idle=pages.op_profile(host, with_idle=False),
+        roofline=pages.roofline(host),
+        roofline_without_feeds=pages.roofline(host, with_infeed=False),
+        modules=pages.modules(host),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to load.
@@ -61,12 +102,14 @@ class Request:
         run_name: which run, by name or the beginning of one; None for the newest.
         host: which host of it; None for all merged.
         logdir: the runs, where they are known already; None to look for them (again).
+        pages: what of it, in this order.
     """
 
     path: str
     run_name: str | None = None
     host: str | None = None
     logdir: Logdir | None = None
+    pages: tuple[PageName, ...] = ("overview",)
 
 
 @dataclass(slots=True)
@@ -156,9 +199,14 @@ class Loader:
         logdir = request.logdir or self._find(request.path)
         run = logdir.find_run(request.run_name)
         self._tell(job, RunsFound(job.generation, logdir, run))
-        opened = self._opened(job, run)
-        page = opened.pages.overview(request.host)
-        self._tell(job, OverviewReady(job.generation, run, request.host, page))
+        pages = self._opened(job, run).pages
+        for name in request.pages:
+            if name == "overview":
+                self._tell(job, OverviewReady(job.generation, run, request.host, pages.overview(request.host)))
+            else:
+                self._tell(job, OpsReady(job.generation, op_pages(pages, request.host)))
+                self._tell(job, FrameworkOpsReady(job.generation, pages.framework_ops(request.host)))
+        self._tell(job, LoadDone(job.generation))
 
     def _opened(self, job: Job, run: Run) -> _OpenRun:
         """The session of a run: the kept one where it is the same run and no other thread still uses it."""

@@ -9,8 +9,10 @@ from textual.message import Message
 if TYPE_CHECKING:
     from tpuprof.parsers.errors import ProfileError
     from tpuprof.parsers.logdir import Logdir, Run
+    from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.overview_page import Overview
     from tpuprof.parsers.session import Progress
+    from tpuprof.tui.tabs.op_pages import OpPages
 
 
 class LoadMessage(Message):
@@ -47,6 +49,26 @@ class OverviewReady(LoadMessage):
         self.run = run
         self.host = host
         self.page = page
+
+
+class OpsReady(LoadMessage):
+    """The ops of the same run and host."""
+
+    def __init__(self, generation: int, pages: OpPages) -> None:
+        super().__init__(generation)
+        self.pages = pages
+
+
+class FrameworkOpsReady(LoadMessage):
+    """The framework ops, which take the host threads' lines."""
+
+    def __init__(self, generation: int, page: FrameworkOpsPage) -> None:
+        super().__init__(generation)
+        self.page = page
+
+
+class LoadDone(LoadMessage):
+    """Everything that was asked for is there."""
 
 
 class LoadFailed(LoadMessage):

@@ -7,31 +7,33 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Resize
 from textual.geometry import Size
-from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
 from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
-from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request, find_runs, open_session
-from tpuprof.tui.messages import LoadFailed, LoadProgress, OverviewReady, RunsFound, Yanked
+from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
+from tpuprof.tui.loading import OPS_TAB, LoadingApp
+from tpuprof.tui.messages import (
+    Yanked,
+)
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.planned import PLANS, PlannedTab
-from tpuprof.tui.tabs.states import Decoding, Failed, Searching, Stopped
+from tpuprof.tui.tabs.states import Searching
 from tpuprof.tui.terminal import Terminal, detect
 from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.widgets.chrome import (
@@ -48,7 +50,7 @@ from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.logdir import Logdir, Run
+    pass
 
 SMALLEST = (60, 15)
 """Columns and rows below which there is a sentence instead of a page."""
@@ -85,7 +87,7 @@ def _is_tab(action: Action) -> bool:
     return bool({"tab", "shift+tab"}.intersection(action.keys))
 
 
-class TpuprofApp(App[None]):
+class TpuprofApp(LoadingApp):
     """Shows the profiles at a path.
 
     Args:
@@ -118,36 +120,26 @@ class TpuprofApp(App[None]):
         now: Callable[[], float] = time.time,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        # Native colours: what the palette says goes to the terminal as it is.
-        super().__init__(ansi_color=True)
-        self.path = path
-        self.options = options
+        super().__init__(path, options, find, open_session)
         self.environ = os.environ if environ is None else environ
         self.terminal = terminal or detect(
             self.environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse
         )
         self.look = Look.of(self.terminal)
-        self.tab_index = 0
-        self.logdir: Logdir | None = None
-        self.run_shown: Run | None = None
-        self.host_shown: str | None = options.host
         self._now = now
-        self._wanted = Request(path, options.run, options.host)
-        self._loader = Loader(find, open_session, self._post_if_running)
-        self._progress: LoadProgress | None = None
-        self._flash = ""
         self._prompt: str | None = None
         self._found = ""
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
-        self.tabs: tuple[Tab, ...] = (
-            self.overview,
-            *(PlannedTab(self.look, plan, id=f"tab-{index}") for index, plan in PLANS.items()),
-        )
+        self.ops = OpsTab(self.look, id=f"tab-{OPS_TAB}")
+        built: dict[int, Tab] = {0: self.overview, OPS_TAB: self.ops}
+        planned = {index: PlannedTab(self.look, plan, id=f"tab-{index}") for index, plan in PLANS.items()}
+        self.tabs: tuple[Tab, ...] = tuple(tab for _, tab in sorted({**built, **planned}.items()))
         self.overview.add_class("-shown")
         self.detail = LineCanvas(self.look, self._draw_detail, id="detail")
         self.footer = LineCanvas(self.look, self._draw_footer, background="bar", id="footer")
         self.tiny = LineCanvas(self.look, self._draw_tiny, id="tiny")
+        self.gutter = LineCanvas(self.look, lambda _, height: gutter_lines(height, self.look.glyphs), id="gutter")
         self.popups = PopupLayer(self.look, id="popups")
 
     # --- widgets
@@ -158,7 +150,7 @@ class TpuprofApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Header, tabs, detail line and footer."""
-        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.popups)
+        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.gutter, self.popups)
 
     def on_mount(self) -> None:
         """Draws the first frame, and only then starts to look for profiles."""
@@ -168,7 +160,7 @@ class TpuprofApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
-        self.call_after_refresh(self._load, self._wanted)
+        self.call_after_refresh(self.load, self._wanted)
 
     def on_unmount(self) -> None:
         """Lets a decoding thread end at its next chunk, so that leaving does not wait for it."""
@@ -192,6 +184,18 @@ class TpuprofApp(App[None]):
         self.detail.prepare(width, 1)
         self.footer.prepare(width, 1)
         self.popups.fit(size)
+        self._place_gutter()
+
+    def _place_gutter(self) -> None:
+        """Puts the gutter over the rule between list and card, where the shown tab has one."""
+        column = self.ops.gutter_column(self.size.width) if self.tab is self.ops else None
+        top = 2 + HEADLINE_LINES
+        rows = self.size.height - top - (1 if self.size.height < SHORT else 2)
+        is_there = column is not None and rows > 0
+        if is_there:
+            self.gutter.styles.offset = (column or 0, top)
+            self.gutter.styles.height = rows
+        self.gutter.display = is_there
 
     @property
     def tab(self) -> Tab:
@@ -216,73 +220,11 @@ class TpuprofApp(App[None]):
             self._prompt_key(key, character or "")
         return True
 
-    # --- loading
-
-    def _load(self, request: Request) -> None:
-        self._wanted = request
-        self._progress = None
-        job = self._loader.begin(request)
-        if not self.overview.has_page:
-            run = request.run_name if request.logdir else None
-            self.overview.show_state(Decoding(printable(run)) if run else Searching(printable(self.path)))
-        self._work(job)
-        self._redraw_chrome()
-
-    @work(thread=True, exclusive=True, group="load")
-    def _work(self, job: Job) -> None:
-        self._loader.work(job)
-
-    def _post_if_running(self, message: Message) -> None:
-        if self.is_running:
-            self.post_message(message)
-
-    def on_runs_found(self, message: RunsFound) -> None:
-        """The path led somewhere."""
-        if not self._loader.is_current(message):
-            return
-        self.logdir = message.logdir
-        if not self.overview.has_page:
-            self.run_shown = message.run
-            self.overview.show_state(Decoding(printable(message.run.name)))
-        self._redraw_chrome()
-
-    def on_load_progress(self, message: LoadProgress) -> None:
-        """Decoding goes on."""
-        if not self._loader.is_current(message):
-            return
-        self._progress = message
-        if not self.overview.has_page and self.run_shown is not None:
-            name = printable(self.run_shown.name)
-            self.overview.show_state(Decoding(name, message.progress, message.seconds_left))
-        self._redraw_chrome()
-
-    def on_overview_ready(self, message: OverviewReady) -> None:
-        """A page is there."""
-        if not self._loader.is_current(message):
-            return
-        self._loader.settle()
-        self.run_shown, self.host_shown = message.run, message.host
-        self._progress = None
-        self.overview.show_page(message.page)
-        self._redraw_chrome()
-
-    def on_load_failed(self, message: LoadFailed) -> None:
-        """There is no page, for a reason."""
-        if not self._loader.is_current(message):
-            return
-        self._loader.settle()
-        self._progress = None
-        if message.error.code in ("not_found", "unsupported_scheme", "unreadable"):
-            self.logdir = None
-        searched = self.logdir.searched if self.logdir else ()
-        runs = len(self.logdir.runs) if self.logdir else 0
-        self.overview.show_state(Failed(message.error, searched, runs))
-        self.action_show_tab(0)
-        self._redraw_chrome()
-
     # --- drawing
 
-    def _redraw_chrome(self) -> None:
+    def redraw_chrome(self) -> None:
+        """Draws header, detail line and footer again, where they changed."""
+        self._place_gutter()
         for canvas in (self.header, self.detail, self.footer):
             canvas.redraw()
 
@@ -292,7 +234,7 @@ class TpuprofApp(App[None]):
         return header_lines(words, width, self.look.glyphs)
 
     def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
-        return [self.overview.detail_line(width) if self.tab_index == 0 else fit([], width, self.look.glyphs)]
+        return [self.tab.detail_line(width)]
 
     def _draw_footer(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
@@ -332,11 +274,13 @@ class TpuprofApp(App[None]):
             selection=self.tab.selection,
             searching=bool(self._found),
             colorful=self.terminal.color != "mono",
+            commands=self.tab.commands,
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys whose action would do nothing now do nothing."""
-        named = next((at for at in ACTIONS if at.name.partition("(")[0] == action), None)
+        called = f"{action}({', '.join(map(repr, parameters))})"
+        named = next((at for at in ACTIONS if at.name in (action, called)), None)
         if named is None or named.name.startswith("show_tab") or not self.is_running:
             return True
         return named.possible(self.situation)
@@ -360,7 +304,8 @@ class TpuprofApp(App[None]):
             self.tab_index = index
             self.tab.prepare(*size)
             self.tab.add_class("-shown")
-            self._redraw_chrome()
+            self.redraw_chrome()
+        self.load_tab()
 
     def action_next_tab(self, by: int) -> None:
         """Shows the next or previous tab, around the end."""
@@ -369,12 +314,12 @@ class TpuprofApp(App[None]):
     def action_move(self, across: int, down: int) -> None:
         """One step of the tab's cursor."""
         self.tab.move(across, down)
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     def action_ends(self, direction: int) -> None:
         """To the first or last."""
         self.tab.ends(direction)
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     def action_page(self, screens: float) -> None:
         """Up or down by screens."""
@@ -382,10 +327,21 @@ class TpuprofApp(App[None]):
 
     def action_enter(self) -> None:
         """Opens what is under the cursor."""
-        tab = self.tab
-        if isinstance(tab, OverviewTab) and tab.place is not None:
-            title = "Step" if tab.place.panel == "steps" else "Op"
-            self._open(Reader(self.look, title, tab.detail_lines))
+        if self.tab.enter() == "details" and self.tab.details is not None:
+            title, lines = self.tab.details
+            self._open(Reader(self.look, title, lines))
+        self.redraw_chrome()
+
+    def action_tab_command(self, name: str, by: int = 1) -> None:
+        """Does what only this tab does; from the overview the same op is in the ops tab."""
+        if name == "same_op" and self.tab is self.overview:
+            selected = self.overview.selection
+            self.action_show_tab(OPS_TAB)
+            if selected is not None:
+                self.ops.show_framework_op(selected)
+        else:
+            self._flash = self.tab.command(name, by)
+        self.redraw_chrome()
 
     def action_go_back(self) -> None:
         """Cancels what loads, ends a search, or goes back to the overview; never quits."""
@@ -393,26 +349,9 @@ class TpuprofApp(App[None]):
             self.action_cancel_load()
         elif self._found:
             self._end_search()
-            self._redraw_chrome()
+            self.redraw_chrome()
         elif self.tab_index != 0:
             self.action_show_tab(0)
-
-    def action_cancel_load(self) -> None:
-        """Stops loading: the screen says so at once, the thread follows at its next chunk."""
-        if not self._loader.cancel():
-            return
-        progress = self._progress.progress if self._progress else None
-        self._progress = None
-        if self.overview.has_page:
-            self._flash = "Cancelled; this is what was shown before. r loads again."
-        else:
-            name = printable(self.run_shown.name) if self.run_shown else ""
-            self.overview.show_state(Stopped(name, progress))
-        self._redraw_chrome()
-
-    def action_reload(self) -> None:
-        """Looks for runs again and loads the wanted one."""
-        self._load(replace(self._wanted, logdir=None))
 
     def action_runs(self) -> None:
         """Lists the runs."""
@@ -422,12 +361,7 @@ class TpuprofApp(App[None]):
         choices = [run_choice(run, self._now()) for run in logdir.runs]
         start = next((at for at, run in enumerate(logdir.runs) if run == self.run_shown), 0)
         title = f"Runs in {printable(logdir.query)}"
-        self._open(Chooser(self.look, title, ("run", "hosts", "size", "captured"), choices, self._open_run, start))
-
-    def _open_run(self, run: Run) -> None:
-        self.run_shown = run
-        self.overview.show_state(Decoding(printable(run.name)))
-        self._load(Request(self.path, run.name, None, self.logdir))
+        self._open(Chooser(self.look, title, ("run", "hosts", "size", "captured"), choices, self.open_run, start))
 
     def action_hosts(self) -> None:
         """Lists the hosts of the run."""
@@ -437,10 +371,7 @@ class TpuprofApp(App[None]):
         choices = host_choices(run)
         start = next((at for at, choice in enumerate(choices) if choice.value == self.host_shown), 0)
         title = f"Hosts of {printable(run.name)}"
-        self._open(Chooser(self.look, title, ("host", "size"), choices, partial(self._open_host, run), start))
-
-    def _open_host(self, run: Run, host: str | None) -> None:
-        self._load(Request(self.path, run.name, host, self.logdir))
+        self._open(Chooser(self.look, title, ("host", "size"), choices, partial(self.open_host, run), start))
 
     def action_notes(self) -> None:
         """Shows the verdict in full, and all that is wrong or unknown."""
@@ -463,7 +394,7 @@ class TpuprofApp(App[None]):
         """Changes between the dark and the light palette."""
         now = self.look.palette
         self.look = Look(palette(now.color, not now.light), self.look.glyphs)
-        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.popups):
+        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.gutter, self.popups):
             canvas.set_look(self.look)
 
     def action_yank(self) -> None:
@@ -482,14 +413,14 @@ class TpuprofApp(App[None]):
         self.copy_to_clipboard(message.text)
         places = "tmux, the terminal" if message.in_tmux else "the terminal"
         self._flash = f"Copied to {places} (if it takes OSC 52) and {message.where}"
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     # --- search
 
     def action_search(self) -> None:
         """Opens the prompt."""
         self._prompt, self._found, self._flash = "", "", ""
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     def _prompt_key(self, key: str, character: str) -> None:
         """One key in the prompt."""
@@ -503,12 +434,12 @@ class TpuprofApp(App[None]):
         elif key == "backspace" or character.isprintable():
             self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
             self._found = self.tab.search(self._prompt)
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     def action_next_match(self, direction: int) -> None:
         """Next or previous match."""
         self._flash = self.tab.next_match(direction)
-        self._redraw_chrome()
+        self.redraw_chrome()
 
     def _end_search(self) -> None:
         self._prompt, self._found = None, ""

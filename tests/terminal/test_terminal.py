@@ -17,6 +17,8 @@ SHOWS_CURSOR = b"\x1b[?25h"
 
 START_BYTES = 40_000
 MOVE_BYTES = 1_000
+ROW_BYTES = 600
+CARD_BYTES = 4000
 TAB_BYTES = 15_000
 
 
@@ -57,13 +59,26 @@ def test_bytes_on_the_wire_stay_within_budget() -> None:
         app.press("j")
         moved = app.settle() - start
         assert 0 < moved <= MOVE_BYTES
-        app.press("3")
+        app.press("4")
         app.wait_for_text("not built yet")
         switched = app.settle() - start - moved
         assert 0 < switched <= TAB_BYTES
         app.press("1")
         app.wait_for_text("Top ops")
         assert app.settle() - start - moved - switched <= TAB_BYTES
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_a_step_in_a_table_repaints_two_lines_and_the_card_when_the_cursor_rests(width: int, height: int) -> None:
+    with demo(width, height) as app:
+        app.press("3")
+        app.wait_for_text("[Profile]")
+        app.press("v")
+        app.wait_for_text("[HLO ops]")
+        app.press("j")
+        before = app.settle()
+        app.press("jjjjjjjj")  # at once: the card is drawn after the last one
+        assert 0 < app.settle() - before <= 8 * ROW_BYTES + CARD_BYTES
 
 
 def test_an_idle_screen_writes_nothing() -> None:
@@ -118,7 +133,7 @@ def test_suspending_and_coming_back() -> None:
         app.wait_for(lambda at: at.is_stopped())
         os.kill(app.process, signal.SIGCONT)
         app.settle()
-        app.press("3")
+        app.press("4")
         app.wait_for_text("not built yet")
         app.press("q")
         assert app.wait_for_exit() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,11 +12,16 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.strip import Strip
 
+from tests.support.big_table import big_page
 from tests.support.golden import check_golden as check_file
 from tests.support.pages import training_overview
 from tpuprof.parsers.errors import Cancelled, Problem
+from tpuprof.parsers.hlo.modules import HloModules
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.session import Progress
 from tpuprof.tui.loader import Pages, ProgressCallback
 from tpuprof.tui.options import AppOptions
@@ -40,7 +46,27 @@ OLDER = Run("train_a", "/logs/a", (host_file("host0", 3.25),), ())
 LOGDIR = Logdir("~/logs", (NEWEST, OLDER), ("looked for *.xplane.pb in 3 folders under ~/logs: 3 files in 2 runs",), ())
 
 
-class ReadyPages:
+class OpsSession:
+    """The part of a session that the ops tab asks: forty made-up ops, without HLO modules."""
+
+    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
+        """The trees."""
+        return op_profile_page(big_page(40), with_idle)
+
+    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
+        """The framework ops, none on the host."""
+        return framework_ops_page(big_page(40), [])
+
+    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
+        """The roofline, without steps."""
+        return roofline_page(big_page(40), [], with_infeed)
+
+    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
+        """No modules."""
+        return ()
+
+
+class ReadyPages(OpsSession):
     """A session that has its page at once.
 
     Attributes:
@@ -57,7 +83,7 @@ class ReadyPages:
         return self.page
 
 
-class ParkedPages:
+class ParkedPages(OpsSession):
     """A session that decodes until it is let go or cancelled.
 
     Attributes:
@@ -124,6 +150,12 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+    await pilot.pause()
+    assert isinstance(pilot.app, TpuprofApp)
+    while pilot.app.ops.card_is_late:
+        await asyncio.sleep(0.01)
+        await pilot.pause()
+    await pilot.app.workers.wait_for_complete()  # what the card wanted
     await pilot.pause()
 
 

@@ -258,7 +258,7 @@ def test_palette_lists_only_what_is_possible() -> None:
         assert "Show Overview" not in shown, "it is shown already"
         assert "Next match" not in shown
         assert "Cancel loading" not in shown
-        await pilot.press("escape", "3", "ctrl+p")
+        await pilot.press("escape", "4", "ctrl+p")
         assert "Copy the selected name" not in frame(app)
         assert "Show Overview" in frame(app)
 
@@ -280,11 +280,11 @@ def test_palette_does_what_is_chosen() -> None:
 def test_help_names_only_keys_that_do_something() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("question_mark")
-        assert "Search ops and steps" in frame(app)
+        assert "Search; in a table, filter" in frame(app)
         await pilot.press("G")
         assert "the profile cannot tell" in frame(app)
         await pilot.press("escape", "2", "question_mark")
-        assert "Search ops and steps" not in frame(app)
+        assert "Search; in a table, filter" not in frame(app)
         assert "not built yet; it shows no numbers" in frame(app)
 
     play(act)

@@ -16,6 +16,7 @@ from tests.tui.stage import (
     ENVIRONMENT,
     LOGDIR,
     OLDER,
+    OpsSession,
     ParkedPages,
     ReadyPages,
     check_golden,
@@ -30,13 +31,13 @@ from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.session import Progress
 from tpuprof.tui.loader import Loader, ProgressCallback, Request
-from tpuprof.tui.messages import LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.shell import TpuprofApp
 from tpuprof.tui.terminal import detect
 
 
-class FailingPages:
+class FailingPages(OpsSession):
     """A session that can't be read."""
 
     def __init__(self, error: Exception) -> None:
@@ -272,7 +273,7 @@ class Clock:
         return self.seconds
 
 
-class ManyChunks:
+class ManyChunks(OpsSession):
     """A session that reports 1,000 chunks in ten seconds of its clock."""
 
     def __init__(self, clock: Clock) -> None:
@@ -300,7 +301,7 @@ def test_progress_is_thinned_out_by_time_and_estimates_what_is_left() -> None:
     progress = [message for message in posted if isinstance(message, LoadProgress)]
     assert 60 <= len(progress) <= 67
     assert isinstance(posted[0], RunsFound)
-    assert isinstance(posted[-1], OverviewReady)
+    assert [type(message) for message in posted[-2:]] == [OverviewReady, LoadDone]
     assert progress[0].seconds_left is None, "too early to say"
     for message in progress[10:]:
         assert message.seconds_left == pytest.approx(10.0 - message.progress.bytes_done / 100, abs=0.02)

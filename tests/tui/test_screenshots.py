@@ -10,14 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.stage import ENVIRONMENT, on_stage
+from tests.tui.stage import ENVIRONMENT, on_stage, settled
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.shell import TpuprofApp
 from tpuprof.tui.terminal import detect
 
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
-KEYS = {"overview": [], "step": ["l", "enter"]}
+KEYS = {
+    "overview": [],
+    "step": ["l", "enter"],
+    "op-profile": ["3", "j", "l", "j", "j", "j"],
+    "roofline": ["3", "V", "j"],
+}
 
 
 def picture(keys: list[str]) -> str:
@@ -28,8 +33,9 @@ def picture(keys: list[str]) -> str:
 
     async def stage() -> str:
         async with on_stage(app, 120, 40) as pilot:
-            await pilot.press(*keys)
-            await pilot.pause()
+            for key in keys:
+                await pilot.press(key)
+                await settled(pilot)
             return app.export_screenshot()
 
     return re.sub(r"@font-face \{.*?\}\s*", "", asyncio.run(stage()), flags=re.DOTALL)

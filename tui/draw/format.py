@@ -75,3 +75,27 @@ def age(seconds: float) -> str:
         if seconds >= factor:
             return f"{seconds / factor:.0f} {unit} ago"
     return "just now" if seconds >= 0 else "in the future"
+
+
+def byte_rate(bytes_per_second: float | None) -> str:
+    """A rate in bytes/s with its prefix, for a column that says so: ``819G``; ``-`` for none at all."""
+    return flop_rate(None if bytes_per_second is None else bytes_per_second / 1e9)
+
+
+def share(fraction: float | None) -> str:
+    """A fraction as a percentage of at most six cells: ``39.6%``, ``100.0%``, ``>999%``, ``n/a``."""
+    if fraction is None or not math.isfinite(fraction):
+        return UNKNOWN
+    return ">999%" if fraction >= 9.995 else percent(100 * fraction)
+
+
+def intensity(flops_per_byte: float | None) -> str:
+    """FLOPs by byte with three digits: ``608``, ``0.125``, ``26.7k``; ``-`` for none."""
+    if flops_per_byte is None or not math.isfinite(flops_per_byte):
+        return UNKNOWN
+    if flops_per_byte == 0:
+        return "-"
+    for factor, prefix in ((1e6, "M"), (1e3, "k")):
+        if flops_per_byte >= factor * 0.9995:
+            return f"{significant(flops_per_byte / factor)}{prefix}"
+    return "<0.001" if flops_per_byte < 0.001 else f"{flops_per_byte:.3g}"

@@ -57,6 +57,7 @@ class Glyphs:
         light: a cell of a track that is not filled.
         horizontal, vertical: rules.
         ellipsis, arrow, up, down, mark: what their names say; `mark` stands before the selected row.
+        open, closed: stand before a node of a tree whose children are shown, or not.
         sigma, times, dash, dot: signs between figures.
         letters: fill areas with their class's letter, for output without colours.
     """
@@ -73,6 +74,8 @@ class Glyphs:
     up: str
     down: str
     mark: str
+    open: str
+    closed: str
     sigma: str
     times: str
     dash: str
@@ -93,6 +96,8 @@ BLOCK = Glyphs(
     up="▲",
     down="▼",
     mark="▸",
+    open="▾",
+    closed="▹",
     sigma="σ",
     times="×",
     dash="–",
@@ -116,6 +121,8 @@ ASCII = Glyphs(
     up="^",
     down="v",
     mark=">",
+    open="-",
+    closed="+",
     sigma="sd",
     times="x",
     dash="-",

@@ -46,7 +46,7 @@ def overview_csv(page: Overview) -> str:
         )
         for rank, op in enumerate(page.top_ops, 1)
     )
-    return _table(_TOP_OPS, rows)
+    return table(_TOP_OPS, rows)
 
 
 def runs_csv(runs: Sequence[Run]) -> str:
@@ -63,18 +63,19 @@ def runs_csv(runs: Sequence[Run]) -> str:
         )
         for run in runs
     )
-    return _table(_RUNS, rows)
+    return table(_RUNS, rows)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A header line, then a line a row, every cell made safe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    writer.writerows([cell(value) for value in row] for row in rows)
     return out.getvalue()
 
 
-def _cell(value: Cell) -> Cell:
+def cell(value: Cell) -> Cell:
     """Text made safe for terminals and spreadsheets, which run a cell that begins with one of these as a formula."""
     if isinstance(value, str):
         text = printable(value)

@@ -43,7 +43,7 @@ def overview_json(page: Overview, run: Run) -> str:
         "op_count": page.op_count,
         "op_event_count": page.op_event_count,
     }
-    return _document(_head(OVERVIEW_SCHEMA, run, page.hosts, page.warnings), body, page.unknown)
+    return document(head(OVERVIEW_SCHEMA, run, page.hosts, page.warnings), body, page.unknown)
 
 
 def runs_json(logdir: Logdir, runs: Sequence[Run]) -> str:
@@ -64,10 +64,10 @@ def runs_json(logdir: Logdir, runs: Sequence[Run]) -> str:
     }
     first = runs[0] if runs else Run("", "", (), ())
     warnings = [problem.sentence for problem in logdir.problems]
-    return _document(_head(RUNS_SCHEMA, first, [host.host for host in first.hosts], warnings), body, {})
+    return document(head(RUNS_SCHEMA, first, [host.host for host in first.hosts], warnings), body, {})
 
 
-def _head(schema: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
+def head(schema: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
     """What every object begins with."""
     return {
         "schema": schema,
@@ -76,15 +76,15 @@ def _head(schema: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) 
     }
 
 
-def _document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
+def document(head: Mapping[str, object], body: Mapping[str, object], reasons: Mapping[str, str]) -> str:
     """Both together as text, and at the end `unknown`, with the reasons of what is null."""
     unknown: dict[str, str] = {}
-    document = {key: _safe(value, key, reasons, unknown) for key, value in {**head, **body}.items()}
+    document = {key: safe(value, key, reasons, unknown) for key, value in {**head, **body}.items()}
     document["unknown"] = {key: printable(reason) for key, reason in unknown.items()}
-    return _laid_out(document)
+    return laid_out(document)
 
 
-def _laid_out(document: Mapping[str, object]) -> str:
+def laid_out(document: Mapping[str, object]) -> str:
     """A line for each key, and for each item of a list of objects: to read, to compare, and ten times as fast to write.
 
     (The library's own indentation runs in Python, value by value.)
@@ -103,16 +103,16 @@ def _laid_out(document: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
+def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str, str]) -> object:
     """`value` fit for JSON; notes in `unknown` why something in it is null."""
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return value  # nearly every value of a long report
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {key: _safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
+        return {key: safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
     if isinstance(value, list):
-        return [_safe(item, f"{path}[]", reasons, unknown) for item in value]
+        return [safe(item, f"{path}[]", reasons, unknown) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         unknown[path] = NOT_FINITE
         return None

@@ -28,22 +28,22 @@ _HEADLINES = (
 
 def overview_markdown(page: Overview, run: Run) -> str:
     """Headline figures, step time, bottleneck, device time by class, top ops, and what is unknown with the reasons."""
-    lines = [f"# Overview of {_text(run.name)}", ""]
-    lines += [f"- hosts: {_text(', '.join(page.hosts))}", f"- ran on: {_text(_machine(page.environment))}"]
+    lines = [f"# Overview of {escaped(run.name)}", ""]
+    lines += [f"- hosts: {escaped(', '.join(page.hosts))}", f"- ran on: {escaped(_machine(page.environment))}"]
     lines += ["- **the times of this profile are simulated, not measured**"] if page.environment.simulated else []
-    lines += [f"- warning: {_text(warning)}" for warning in page.warnings]
+    lines += [f"- warning: {escaped(warning)}" for warning in page.warnings]
     lines += ["", "## Figures", "", *_figures(page)]
-    lines += ["", "## Bottleneck", "", _text(page.bottleneck.statement), ""]
-    lines += [f"{number}. {_text(step)}" for number, step in enumerate(page.bottleneck.next_steps, 1)]
+    lines += ["", "## Bottleneck", "", escaped(page.bottleneck.statement), ""]
+    lines += [f"{number}. {escaped(step)}" for number, step in enumerate(page.bottleneck.next_steps, 1)]
     if page.shares:
         rows = ((share.op_class, percent(share.fraction * 100), duration(share.time_ps)) for share in page.shares)
-        lines += ["", "## Device time", "", *_table(("class", "share", "time over all cores"), "lrr", rows)]
+        lines += ["", "## Device time", "", *table(("class", "share", "time over all cores"), "lrr", rows)]
     if page.top_ops:
         lines += ["", "## Top ops", "", *_top_ops(page)]
     if page.unknown:
         lines += ["", "## Unknown", ""]
-        lines += [f"- {_text(key)}: {_text(reason)}" for key, reason in page.unknown.items()]
-    return _joined(lines)
+        lines += [f"- {escaped(key)}: {escaped(reason)}" for key, reason in page.unknown.items()]
+    return joined(lines)
 
 
 def runs_markdown(logdir: Logdir, runs: Sequence[Run]) -> str:
@@ -52,13 +52,13 @@ def runs_markdown(logdir: Logdir, runs: Sequence[Run]) -> str:
         (run.name, str(len(run.hosts)), size(run.size_bytes), utc(run.modified) or "?", str(len(run.problems) or ""))
         for run in runs
     )
-    lines = [f"# {counted(len(runs), 'run')} in {_text(logdir.query)}", ""]
-    lines += _table(("run", "hosts", "size", "modified", "problems"), "lrrlr", rows)
+    lines = [f"# {counted(len(runs), 'run')} in {escaped(logdir.query)}", ""]
+    lines += table(("run", "hosts", "size", "modified", "problems"), "lrrlr", rows)
     problems = [*logdir.problems, *(problem for run in runs for problem in run.problems)]
     if problems:
         lines += ["", "## Problems", ""]
-        lines += [f"- {_text(problem.sentence)}" for problem in problems]
-    return _joined(lines)
+        lines += [f"- {escaped(problem.sentence)}" for problem in problems]
+    return joined(lines)
 
 
 def _machine(environment: Environment) -> str:
@@ -81,7 +81,7 @@ def _figures(page: Overview) -> list[str]:
         ("output, of step time", percent(parts.output_percent)),
         ("idle, of step time", percent(parts.idle_percent)),
     ]
-    return list(_table(("figure", "value"), "lr", rows))
+    return list(table(("figure", "value"), "lr", rows))
 
 
 def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
@@ -112,25 +112,25 @@ def _top_ops(page: Overview) -> list[str]:
         )
         for rank, op in enumerate(page.top_ops, 1)
     )
-    return _table(head, "rlllrrrrr", rows)
+    return table(head, "rlllrrrrr", rows)
 
 
-def _table(head: Sequence[str], sides: str, rows: Iterable[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], sides: str, rows: Iterable[Sequence[str]]) -> list[str]:
     """A table; `sides` has an `l` or an `r` a column."""
     ruler = ["---:" if side == "r" else "---" for side in sides]
-    return [_row(head), _row(ruler), *(_row([_text(cell) for cell in row]) for row in rows)]
+    return [_row(head), _row(ruler), *(_row([escaped(cell) for cell in row]) for row in rows)]
 
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that reads as itself: on one line, no character of it markup."""
     return _MARKUP.sub(r"\\\g<0>", printable(text))
 
 
-def _joined(lines: Sequence[str]) -> str:
+def joined(lines: Sequence[str]) -> str:
     """The document without empty lines next to each other, and with a newline at its end."""
     kept = [line for at, line in enumerate(lines) if line or (at and lines[at - 1])]
     return "\n".join(kept).rstrip("\n") + "\n"

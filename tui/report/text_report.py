@@ -57,14 +57,14 @@ def overview_text(page: Overview, run: Run, width: int, glyphs: Glyphs, color: b
     """The whole overview page under a line that names the run and its hosts; `width` is in cells."""
     width = max(width, LEAST_WIDTH)
     hosts = counted(len(page.hosts), "host") if len(page.hosts) > 3 else ", ".join(page.hosts)
-    head = _heading(f"Overview of {run.name}", hosts, width, glyphs)
+    head = heading(f"Overview of {run.name}", hosts, width, glyphs)
     return render([head, *draw_overview(page, width, None, glyphs)], color)
 
 
 def runs_text(logdir: Logdir, runs: Sequence[Run], width: int, glyphs: Glyphs, color: bool = False) -> str:
     """A table of the runs, newest first, with the problems of each below its row; `width` is in cells."""
     width = max(width, LEAST_WIDTH)
-    lines = [_heading(f"Runs in {logdir.query}", counted(len(runs), "run"), width, glyphs)]
+    lines = [heading(f"Runs in {logdir.query}", counted(len(runs), "run"), width, glyphs)]
     names = [_cells(run.name, glyphs) for run in runs]
     room = max(8, min(max(map(len, names), default=3), width - 38))
     lines.append(((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}", "dim"),))
@@ -78,8 +78,8 @@ def runs_text(logdir: Logdir, runs: Sequence[Run], width: int, glyphs: Glyphs, c
     return render(lines, color)
 
 
-def _heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
-    """A title and, at the other end, what it covers; both together never wider than the line."""
+def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
+    """The first line of a report: its title and, at the other end, what it covers; never wider than the line."""
     right = _cut(_cells(right, glyphs), width // 3, glyphs)
     title = _cut(_cells(title, glyphs), width - len(right) - 6, glyphs)
     bar = glyphs.horizontal * (width - len(title) - len(right) - 6)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 
@@ -38,8 +42,8 @@ class Tab(LineCanvas):
         self.scroll_lines_to(self.scroll_offset.y + round(screens * self.size.height))
 
     def enter(self) -> str:
-        """One level deeper; a sentence where there is nothing deeper, or empty."""
-        return ""
+        """One level deeper: empty where that is done, "details" where the tab's `details` are to be opened."""
+        return "details"
 
     def search(self, text: str) -> str:
         """Looks for a text and moves to its first match; says what was found. An empty text ends the search."""
@@ -48,6 +52,24 @@ class Tab(LineCanvas):
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""
         return ""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What keys do on this tab alone (`command`)."""
+        return ()
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Does one of `commands`; says what came of it, or nothing."""
+        return ""
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """Title and text of what Enter opens on what is under the cursor."""
+        return None
+
+    def detail_line(self, width: int) -> AnyLine:
+        """One line on what is under the cursor, where there is room for it."""
+        return fit([], width, self.look.glyphs)
 
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the numbers on this tab mean."""

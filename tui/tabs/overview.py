@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,6 +88,17 @@ class OverviewTab(Tab):
         if self._page is not None and op is not None:
             return op_details(op, self._page, width, glyphs)
         return []
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """The step or op under the cursor, in full."""
+        place = self.place
+        return None if place is None else ("Step" if place.panel == "steps" else "Op", self.detail_lines)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """From an op to the same one in the ops tab."""
+        return ("same_op",) if self._selected_op is not None else ()
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

@@ -32,14 +32,6 @@ PLANS: dict[int, Plan] = {
             "which stage to speed up first",
         ),
     ),
-    2: Plan(
-        TAB_NAMES[2],
-        (
-            "every HLO op by program, category and source line",
-            "self time, FLOP/s and memory bandwidth against the device's peaks",
-            "what bounds each op: compute, HBM, or neither",
-        ),
-    ),
     3: Plan(
         TAB_NAMES[3],
         (

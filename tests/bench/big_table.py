@@ -1,0 +1,68 @@
+"""How long a table of a million ops takes to open, to move in, to sort and to filter.
+
+    python tests/bench/big_table.py [rows]
+
+Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/terminal`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from tests.support.big_table import big_page
+from tests.support.op_views import pages_of
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.tabs.op_pages import Shelf
+from tpuprof.tui.tabs.op_table_views import TableView
+
+WIDTH, HEIGHT = 120, 36
+
+
+def best(work: Callable[[], object]) -> float:
+    """Seconds of the fastest of three runs."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    pages = pages_of(big_page(rows))
+    shelf = Shelf(lambda key: None)
+
+    def opened() -> TableView:
+        view = TableView(pages, shelf)
+        view.lines(WIDTH, HEIGHT, BLOCK)
+        return view
+
+    view = opened()
+
+    def moved() -> None:
+        view.move(0, 1)
+        view.lines(WIDTH, HEIGHT, BLOCK)
+
+    def ended() -> None:
+        view.jump(rows)
+        view.lines(WIDTH, HEIGHT, BLOCK)
+        view.jump(-rows)
+
+    def filtered(text: str) -> None:
+        view.search(text)
+        view.lines(WIDTH, HEIGHT, BLOCK)
+
+    print(f"{rows:,} rows at {WIDTH}x{HEIGHT}")
+    print(f"open           {1e3 * best(opened):8.1f} ms")
+    print(f"cursor move    {1e3 * best(moved):8.1f} ms")
+    print(f"to the end     {1e3 * best(ended):8.1f} ms")
+    print(f"sort           {1e3 * best(lambda: view.command('sort')):8.1f} ms")
+    print(f"filter 'ion.77' {1e3 * best(lambda: filtered('ion.77')):7.1f} ms")
+    print(f"filter '>1us cat:copy' {1e3 * best(lambda: filtered('>1us cat:copy')):.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

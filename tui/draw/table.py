@@ -1,0 +1,90 @@
+"""Tables of any length in cells: only the rows that show are drawn.
+
+A table is a list of columns; a column draws the cell of one row. Columns come in order of importance. Those that fit
+beside the first ones, which always show, are drawn; a shift leaves some out to make room for later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tpuprof.tui.draw.layout import cut, cut_middle, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+
+LEAST_WIDTH = 8
+"""Cells that a column needs to be shown at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        key: what the table is sorted by when this column is chosen; empty for a column that cannot be sorted by.
+        title: its heading.
+        width: cells, without the blank that stands before it.
+        cell: a row's text, already free of control characters, and its style.
+        right: texts end at the right.
+        fixed: always shown, at the left.
+        grows: takes the room that is left.
+        keeps_style: its style stays under the cursor, for signs whose colour says something.
+    """
+
+    key: str
+    title: str
+    width: int
+    cell: Callable[[int], Span]
+    right: bool = True
+    fixed: bool = False
+    grows: bool = False
+    keeps_style: bool = False
+
+
+def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> list[Column]:
+    """The columns that fit: the fixed ones, then others from the one at `shift` on; the growing one gets the rest."""
+    fixed = [column for column in columns if column.fixed]
+    room = width - 1 - sum(column.width + 1 for column in fixed)
+    shown = list(fixed)
+    for column in [column for column in columns if not column.fixed][shift:]:
+        if column.width + 1 > room:
+            if shown[-1].fixed and room > LEAST_WIDTH:  # the only one is cut rather than left out
+                shown.append(replace(column, width=room - 1))
+                room = 0
+            break
+        shown.append(column)
+        room -= column.width + 1
+    return [replace(column, width=column.width + room) if column.grows else column for column in shown]
+
+
+def most_shift(columns: Sequence[Column], width: int) -> int:
+    """The shift at which the last column shows."""
+    movable = sum(not column.fixed for column in columns)
+    for shift in range(movable):
+        if columns[-1].key in {column.key for column in chosen_columns(columns, width, shift)}:
+            return shift
+    return 0
+
+
+def header_line(columns: Sequence[Column], width: int, glyphs: Glyphs, sort: str = "", descending: bool = True) -> Line:
+    """The columns' titles; an arrow stands at the one that the table is sorted by."""
+    spans: list[Span] = [(" ", "dim")]
+    first = next((at for at, column in enumerate(columns) if sort and column.key == sort), -1)
+    for at, column in enumerate(columns):
+        is_sorted = at == first
+        arrow = (glyphs.down if descending else glyphs.up) if is_sorted else ""
+        title = cut(column.title, max(1, column.width - len(arrow)), glyphs) + arrow
+        text = f"{title:>{column.width}}" if column.right else f"{title:<{column.width}}"
+        spans.append((f"{text} ", "strong" if is_sorted else "dim"))
+    return fit(spans, width, glyphs)
+
+
+def row_line(columns: Sequence[Column], row: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    """One row; the selected one is marked at its beginning and shown in the cursor's style."""
+    spans: list[Span] = [(glyphs.mark if selected else " ", "mark" if selected else "text")]
+    for column in columns:
+        text, key = column.cell(row)
+        text = cut_middle(text, column.width, glyphs) if column.grows else cut(text, column.width, glyphs)
+        text = f"{text:>{column.width}}" if column.right else f"{text:<{column.width}}"
+        spans.append((f"{text} ", "cursor" if selected and not column.keeps_style else key))
+    return fit(spans, width, glyphs)

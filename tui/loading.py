@@ -1,0 +1,201 @@
+"""Loading: what is asked for, what a thread reports of it, and which tab shows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import App
+from textual.message import Message
+
+from tpuprof.parsers.text import printable
+from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request
+from tpuprof.tui.messages import (
+    FrameworkOpsReady,
+    LoadDone,
+    LoadFailed,
+    LoadProgress,
+    OpsReady,
+    OverviewReady,
+    RunsFound,
+)
+from tpuprof.tui.options import AppOptions
+from tpuprof.tui.tabs.ops import OpsTab
+from tpuprof.tui.tabs.overview import OverviewTab
+from tpuprof.tui.tabs.states import Decoding, Failed, Searching, State, Stopped
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.logdir import Logdir, Run
+
+OPS_TAB = 2
+"""Index of the ops tab."""
+
+
+class LoadingApp(App[None]):
+    """The half of the app that loads; the other half, `shell.TpuprofApp`, draws and takes keys.
+
+    Attributes:
+        logdir: the runs that the path led to.
+        run_shown, host_shown: what the tabs show.
+    """
+
+    overview: OverviewTab
+    ops: OpsTab
+
+    def __init__(self, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
+        # Native colours: what the palette says goes to the terminal as it is.
+        super().__init__(ansi_color=True)
+        self.path = path
+        self.options = options
+        self.tab_index = 0
+        self.logdir: Logdir | None = None
+        self.run_shown: Run | None = None
+        self.host_shown: str | None = options.host
+        self._wanted = Request(path, options.run, options.host)
+        self._loader = Loader(find, open_session, self._post_if_running)
+        self._progress: LoadProgress | None = None
+        self._flash = ""
+
+    def redraw_chrome(self) -> None:
+        """Draws what surrounds the page."""
+        raise NotImplementedError
+
+    def action_show_tab(self, index: int) -> None:
+        """Shows a tab."""
+        raise NotImplementedError
+
+    def load(self, request: Request) -> None:
+        """Begins to load; what is being loaded is given up."""
+        if "overview" in request.pages:  # else it is more of the run that is shown: r still loads what was asked for
+            self._wanted = request
+        self._progress = None
+        job = self._loader.begin(request)
+        run = request.run_name if request.logdir else None
+        self._show_waiting(Decoding(printable(run)) if run else Searching(printable(self.path)))
+        self._work(job)
+        self.redraw_chrome()
+
+    def _show_waiting(self, state: State) -> None:
+        """Shows what goes on in the tabs that have nothing to show yet."""
+        for tab in (self.overview, self.ops):
+            if not tab.has_page:
+                tab.show_state(state)
+
+    @work(thread=True, exclusive=True, group="load")
+    def _work(self, job: Job) -> None:
+        self._loader.work(job)
+
+    def _post_if_running(self, message: Message) -> None:
+        if self.is_running:
+            self.post_message(message)
+
+    def on_runs_found(self, message: RunsFound) -> None:
+        """The path led somewhere."""
+        if not self._loader.is_current(message):
+            return
+        self.logdir = message.logdir
+        if not self.overview.has_page:
+            self.run_shown = message.run
+        self._show_waiting(Decoding(printable(message.run.name)))
+        self.redraw_chrome()
+
+    def on_load_progress(self, message: LoadProgress) -> None:
+        """Decoding goes on."""
+        if not self._loader.is_current(message):
+            return
+        self._progress = message
+        if self.run_shown is not None:
+            self._show_waiting(Decoding(printable(self.run_shown.name), message.progress, message.seconds_left))
+        self.redraw_chrome()
+
+    def on_overview_ready(self, message: OverviewReady) -> None:
+        """A page is there."""
+        if not self._loader.is_current(message):
+            return
+        if (message.run, message.host) != (self.run_shown, self.host_shown):
+            self.ops.show_state(Decoding(printable(message.run.name)))
+        self.run_shown, self.host_shown = message.run, message.host
+        self._progress = None
+        self.overview.show_page(message.page)
+        self.redraw_chrome()
+
+    def on_ops_ready(self, message: OpsReady) -> None:
+        """The ops are there."""
+        if self._loader.is_current(message):
+            with self.batch_update():
+                self.ops.show_pages(message.pages)
+                self.redraw_chrome()
+
+    def on_framework_ops_ready(self, message: FrameworkOpsReady) -> None:
+        """The framework ops are there."""
+        if self._loader.is_current(message):
+            self.ops.show_framework_ops(message.page)
+            self.redraw_chrome()
+
+    def on_load_done(self, message: LoadDone) -> None:
+        """Nothing more is awaited, but what a tab wants that was shown meanwhile."""
+        if self._loader.is_current(message):
+            self._loader.settle()
+            self._progress = None
+            self.load_tab()
+            self.redraw_chrome()
+
+    def load_tab(self) -> None:
+        """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
+        wants = self.tab_index == OPS_TAB and not self.ops.has_page and self.overview.has_page
+        if wants and not self._loader.is_loading and self.run_shown is not None:
+            self.load(Request(self.path, self.run_shown.name, self.host_shown, self.logdir, ("ops",)))
+
+    def on_load_failed(self, message: LoadFailed) -> None:
+        """There is no page, for a reason."""
+        if not self._loader.is_current(message):
+            return
+        self._loader.settle()
+        self._progress = None
+        if message.error.code in ("not_found", "unsupported_scheme", "unreadable"):
+            self.logdir = None
+        searched = self.logdir.searched if self.logdir else ()
+        runs = len(self.logdir.runs) if self.logdir else 0
+        failed = Failed(message.error, searched, runs)
+        if self.tab_index == OPS_TAB and self.overview.has_page:
+            if self.ops.has_page:
+                self._flash = message.error.sentence
+            else:
+                self.ops.show_state(failed)
+        else:
+            self.ops.show_state(failed)
+            self.overview.show_state(failed)
+            self.action_show_tab(0)
+        self.redraw_chrome()
+
+    def action_cancel_load(self) -> None:
+        """Stops loading: the screen says so at once, the thread follows at its next chunk."""
+        if not self._loader.cancel():
+            return
+        progress = self._progress.progress if self._progress else None
+        self._progress = None
+        name = printable(self.run_shown.name) if self.run_shown else ""
+        if not self.ops.has_page:
+            self.ops.show_state(Stopped(name, progress))
+        if self.overview.has_page:
+            self._flash = "Cancelled; this is what was shown before. r loads again."
+        else:
+            self.overview.show_state(Stopped(name, progress))
+        self.redraw_chrome()
+
+    def action_reload(self) -> None:
+        """Looks for runs again and loads the wanted one."""
+        self.load(replace(self._wanted, logdir=None))
+        self.ops.show_state(Searching(printable(self.path)))
+
+    def open_run(self, run: Run) -> None:
+        """Loads another run."""
+        self.run_shown = run
+        for tab in (self.overview, self.ops):
+            tab.show_state(Decoding(printable(run.name)))
+        self.load(Request(self.path, run.name, None, self.logdir))
+
+    def open_host(self, run: Run, host: str | None) -> None:
+        """Loads one host of a run, or all."""
+        self.load(Request(self.path, run.name, host, self.logdir))
