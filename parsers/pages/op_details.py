@@ -12,6 +12,9 @@ from tpuprof.parsers.hlo.modules import HloModule
 from tpuprof.parsers.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.pages.ops import OpsPage
 
+LEAST_WASTE = 16 << 10
+"""Bytes of padding from which on a shape is named: each scalar has half a kilobyte of it, and no one cares."""
+
 MOST_TEXT = 200_000
 """Characters of an HLO text that are looked at; longer ones are cut, and say so."""
 
@@ -24,6 +27,12 @@ class ShapeNote:
     end: int
     text: str
     shape: Shape
+
+    @property
+    def wasted_bytes(self) -> int:
+        """What tiling adds; 0 where that is not known."""
+        padded, plain = self.shape.padded_bytes, self.shape.unpadded_bytes
+        return 0 if padded is None or plain is None else padded - plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +60,14 @@ class OpDetails:
 
     @property
     def padded(self) -> list[ShapeNote]:
-        """The shapes that take more room than their elements need, most wasted bytes first."""
-        found = [note for note in self.shapes if (note.shape.expansion or 1.0) > 1.0]
-        return sorted(found, key=_wasted, reverse=True)
+        """The shapes that take noticeably more room than their elements need, most wasted bytes first."""
+        found = [note for note in self.shapes if note.wasted_bytes >= LEAST_WASTE]
+        return sorted(found, key=lambda note: note.wasted_bytes, reverse=True)
 
-
-def _wasted(note: ShapeNote) -> int:
-    padded, plain = note.shape.padded_bytes, note.shape.unpadded_bytes
-    return 0 if padded is None or plain is None else padded - plain
+    @property
+    def is_padding_known(self) -> bool:
+        """Whether the layout of any shape tells its padding."""
+        return any(note.shape.padded_bytes is not None for note in self.shapes)
 
 
 def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDetails:

@@ -1,6 +1,6 @@
-"""Compares `tpuprof-tui report overview` with XProf's own conversion to its overview page.
+"""Compares `tpuprof-tui report PAGE` with XProf's own conversion to the same page.
 
-    python tests/bench/compare_with_xprof.py [--sizes 50MB 250MB] [--repeat 3] [--readme]
+    python tests/bench/compare_with_xprof.py [--sizes 50MB 250MB] [--pages overview op-profile] [--repeat 3] [--readme]
 
 Installs xprof from PyPI in an environment of its own, makes the profiles with the demo script, runs both in turn as
 fresh processes without caches, and prints ratios of wall time, CPU time and peak memory. XProf takes a minute and 10 GB
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -28,18 +29,27 @@ WORK = Path(__file__).parent / ".work"
 XPROF = "xprof==2.24.2"
 BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
 
-XPROF_OVERVIEW = """
-import sys
+XPROF_PAGE = """
+import json, sys
 from xprof.convert.raw_to_tool_data import xspace_to_tool_data
-data, _ = xspace_to_tool_data([sys.argv[1]], "overview_page", {})
-assert data and len(data) > 1000, "XProf gave no overview"
+data, _ = xspace_to_tool_data([sys.argv[1]], sys.argv[2], json.loads(sys.argv[3]))
+assert data and len(data) > 1000, "XProf gave no page"
 """
+
+PAGES: dict[str, tuple[str, str]] = {
+    "overview": ("overview_page", "{}"),
+    "op-profile": ("op_profile", '{"group_by": "program"}'),
+    "ops": ("hlo_stats", "{}"),
+    "roofline": ("roofline_model", "{}"),
+}
+"""Our pages, and the tool and its parameters for the same page in XProf (of our three trees it makes one)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a profile and what each side took for its overview."""
+    """One line of the table: a page of a profile and what each side took for it."""
 
+    page: str
     size: str
     core: str
     theirs: Cost
@@ -49,6 +59,7 @@ class Row:
         """The line's cells."""
         a, b = self.theirs, self.ours
         return [
+            self.page,
             self.size,
             self.core,
             f"{a.wall:.1f} s, {a.peak / 1e9:.1f} GB",
@@ -59,7 +70,7 @@ class Row:
         ]
 
 
-HEAD = ["profile", "core", "XProf", "tpuprof-tui", "wall time", "CPU time", "memory"]
+HEAD = ["page", "profile", "core", "XProf", "tpuprof-tui", "wall time", "CPU time", "memory"]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -78,7 +89,7 @@ def make_profile(size: str) -> Path:
     return path
 
 
-def run_xprof(python: Path, profile: Path) -> Cost:
+def run_xprof(python: Path, profile: Path, page: str) -> Cost:
     """One conversion by XProf, from a folder of its own so that no cache is found or left."""
     folder = WORK / "fresh"
     shutil.rmtree(folder, ignore_errors=True)
@@ -86,33 +97,33 @@ def run_xprof(python: Path, profile: Path) -> Cost:
     link = folder / profile.name
     link.hardlink_to(profile)
     try:
-        return measure([str(python), "-c", XPROF_OVERVIEW, str(link)])
+        return measure([str(python), "-c", XPROF_PAGE, str(link), *PAGES[page]])
     finally:
         shutil.rmtree(folder)
 
 
-def run_ours(profile: Path, core: str) -> Cost:
-    """One overview by this project, as a user would call it."""
+def run_ours(profile: Path, page: str, core: str) -> Cost:
+    """One page by this project, as a user would call it."""
     program = str(Path(sys.executable).parent / "tpuprof-tui")
-    return measure([program, "report", "overview", str(profile), "--format", "json"], {"TPUPROF_CORE": core})
+    return measure([program, "report", page, str(profile), "--format", "json"], {"TPUPROF_CORE": core})
 
 
-def compare(sizes: Sequence[str], cores: Sequence[str], repeat: int) -> list[Row]:
+def compare(pages: Sequence[str], sizes: Sequence[str], cores: Sequence[str], repeat: int) -> list[Row]:
     """Runs both sides in turn."""
     python = environment_with(WORK / "xprof", XPROF)
     rows = []
-    for size in sizes:
+    for page, size in product(pages, sizes):
         profile = make_profile(size)
         profile.read_bytes()  # both sides find the file in memory
         theirs: list[Cost] = []
         ours: dict[str, list[Cost]] = {core: [] for core in cores}
         for turn in range(repeat):
-            print(f"{size}: turn {turn + 1} of {repeat}", file=sys.stderr)
-            theirs.append(run_xprof(python, profile))
+            print(f"{page}, {size}: turn {turn + 1} of {repeat}", file=sys.stderr)
+            theirs.append(run_xprof(python, profile, page))
             for core in cores:
-                ours[core].append(run_ours(profile, core))
+                ours[core].append(run_ours(profile, page, core))
         label = f"{profile.stat().st_size / 1e6:.0f} MB"
-        rows += [Row(label, core, best(theirs), best(ours[core])) for core in cores]
+        rows += [Row(page, label, core, best(theirs), best(ours[core])) for core in cores]
     return rows
 
 
@@ -128,12 +139,13 @@ def main() -> None:
     """Runs the comparison and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
+    parser.add_argument("--pages", nargs="+", default=["overview", "op-profile"], choices=PAGES)
     parser.add_argument("--cores", nargs="+", default=["c", "numpy"], choices=["c", "numpy"])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--readme", action="store_true", help="write the table into the README")
     arguments = parser.parse_args()
     WORK.mkdir(exist_ok=True)
-    rows = compare(arguments.sizes, arguments.cores, arguments.repeat)
+    rows = compare(arguments.pages, arguments.sizes, arguments.cores, arguments.repeat)
     text = table(rows)
     print(text)
     print(f"\nPython {platform.python_version()}, {platform.machine()}, best of {arguments.repeat} runs each.")

@@ -218,8 +218,8 @@ def _padding(details: OpDetails, width: int, glyphs: Glyphs) -> list[Line]:
         lines += _entry("" if at else "padding", _padding_words(note, glyphs), width, glyphs, _padding_style(note))
     if len(padded) > _MOST_SHAPES:
         lines += _entry("", f"and {len(padded) - _MOST_SHAPES} more padded shapes", width, glyphs, "dim")
-    if not padded and any(note.shape.padded_bytes is not None for note in details.shapes):
-        lines += _entry("padding", "none: all its shapes fill their tiles", width, glyphs, "dim")
+    if not padded and details.is_padding_known:
+        lines += _entry("padding", "none worth naming: its arrays fill their tiles", width, glyphs, "dim")
     return lines
 
 

@@ -56,11 +56,11 @@ def _not_drawn(page: RooflinePage) -> list[Span]:
     without = page.counts & ~((rates.operational_intensity > 0) & (rates.flops_per_second > 0))
     slow = page.counts & ~without & (rates.flops_per_second < _floor(page))
     parts = [
-        f"{count(int(rows.sum()))} ops {words} ({share(float(page.ops.self_fraction[rows].sum()))})"
+        f"{count(int(rows.sum()))} {words} ({share(float(page.ops.self_fraction[rows].sum()))})"
         for rows, words in ((without, "without FLOPs"), (slow, f"below {flop_rate(_floor(page) / 1e9)}FLOP/s"))
         if rows.any()
     ]
-    return [(f" not in the plot: {', '.join(parts)}", "dim")] if parts else []
+    return [(f" not plotted: {', '.join(parts)}", "dim")] if parts else []
 
 
 def _floor(page: RooflinePage) -> float:
@@ -74,7 +74,7 @@ def _reached(points: RooflinePoints) -> list[Span]:
     bound, efficiency = rates.bound_name(0), float(rates.efficiency[0])
     if bound == "unknown":
         return [("unknown", "dim")]
-    words = f" of the roof, {bound}-bound, {intensity(float(rates.operational_intensity[0]))} FLOP/B"
+    words = f" of roof, {bound}-bound, {intensity(float(rates.operational_intensity[0]))} FLOP/B"
     return [(share(efficiency), "strong"), (words, "text")]
 
 
