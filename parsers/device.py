@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from google.protobuf.message import DecodeError
 
@@ -112,8 +113,14 @@ _BANDWIDTHS = (
 )
 
 
-def _positive(value: object, factor: float) -> float | None:
-    return float(value) * factor if isinstance(value, int | float) and 0 < value < float("inf") else None
+_LEAST_PEAK, _MOST_PEAK = 1e-3, 1e9
+"""Tera-FLOP/s and gigabytes/s between which a peak is one."""
+
+
+def _peak(value: object, factor: float) -> float | None:
+    """A peak in units; None for what is none: no number, zero, or beyond any device."""
+    is_one = isinstance(value, int | float) and _LEAST_PEAK <= value <= _MOST_PEAK
+    return float(value) * factor if is_one and isinstance(value, int | float) else None
 
 
 def device_info(plane: Plane) -> DeviceInfo:
@@ -130,11 +137,32 @@ def device_info(plane: Plane) -> DeviceInfo:
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else None,
         peaks=Peaks(
-            flops_per_second=_positive(stats.get("peak_teraflops_per_second"), 1e12),
-            **{name: _positive(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
+            flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12),
+            **{name: _peak(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
         ),
         chip=chip,
     )
+
+
+def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple[str, ...]]:
+    """One device for several cores: each figure of the first core that has it, and what to say where cores differ.
+
+    Returns:
+        None without any core; sentences on figures of which cores have different ones.
+    """
+    if not infos:
+        return None, ()
+    remarks = []
+    types = list(dict.fromkeys(info.device_type for info in infos if info.device_type))
+    if len(types) > 1:
+        remarks.append(f"the cores are of several types ({', '.join(types[:3])}); utilizations are against the first")
+    known: dict[str, float | None] = {}
+    for field in fields(Peaks):
+        values = list(dict.fromkeys(value for info in infos if (value := getattr(info.peaks, field.name)) is not None))
+        known[field.name] = values[0] if values else None
+        if len(values) > 1 and len(types) <= 1:
+            remarks.append(f"the cores give different peaks ({field.name}); utilizations are against the first")
+    return DeviceInfo(types[0] if types else None, Peaks(**known), infos[0].chip), tuple(remarks)
 
 
 def op_class(category: str | None, name: str = "", has_flops: bool = False) -> OpClass:

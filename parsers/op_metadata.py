@@ -21,6 +21,15 @@ TRAFFIC = ("hbm", "on_chip_read", "on_chip_write", "cmem_read", "cmem_write", "v
 """Columns of memory traffic; on-chip is every memory but HBM, so CMEM and VMEM are parts of it."""
 
 
+_MOST = float(2**64)
+
+
+def is_count(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """bool[n]: which values can count FLOPs or bytes: not negative, and no more than 64 bits hold."""
+    counts: NDArray[np.bool_] = (values >= 0) & (values <= _MOST)
+    return counts
+
+
 @dataclass(frozen=True, slots=True)
 class OpSource:
     """The metadata of one plane: of its events, and the names of their stats. Outlives the trace it was read from."""
@@ -61,14 +70,14 @@ class MetadataStats:
         return out, out != 0
 
     def number(self, name: str) -> NDArray[np.float64]:
-        """Counts, NaN where the stat is missing, of another type or no count at all (negative, not finite)."""
+        """Counts, NaN where the stat is missing, of another type or no count at all (see `is_count`)."""
         kind, value, _ = self._column(name)
         out = np.full(self._n, np.nan)
         known = np.full(len(self._known), np.nan)
         for code, dtype in ((2, np.float64), (3, np.uint64), (4, np.int64)):
             chosen = kind == code
             known[chosen] = value[chosen].view(dtype)
-        known[~np.isfinite(known) | (known < 0)] = np.nan
+        known[~is_count(known)] = np.nan
         out[self._known] = known
         return out
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.device import OFF_DUTY
 from tpuprof.parsers.intervals import Int64s, nesting_order
-from tpuprof.parsers.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.op_metadata import MetadataStats, OpSource, is_count
 from tpuprof.parsers.optable import OpTable
 from tpuprof.parsers.xspace.core import min_by_key, nest, sum_by_key
 from tpuprof.parsers.xspace.events import Events, StatColumn
@@ -34,6 +34,9 @@ DMA_STALL = "dma_stall_duration_ps"
 CUSTOM_CALL = "custom-call"
 COUNTS = ("flops", "model_flops", "bytes_accessed")
 """Work by the compiler's count: of one occurrence in an op's metadata; a custom call's events may have their own."""
+
+FAR_PS = 1 << 60
+"""Two weeks: no profile is longer, and the times of some cores still add up within 64 bits."""
 
 Keys = NDArray[np.int32] | NDArray[np.int64]
 """Metadata ids or rows of events: four bytes each, where they fit."""
@@ -79,10 +82,19 @@ class CoreOps:
 
 def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
     """Start and end of each event on the trace's clock, in picoseconds."""
-    start = events.offset_ps + np.int64(line.timestamp_ns) * np.int64(1000) if line.timestamp_ns else events.offset_ps
-    end = np.maximum(events.duration_ps, 0)
+    shift = max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
+    start = _within(events.offset_ps)
+    start = _within(start + np.int64(shift)) if shift else start
+    end = np.maximum(_within(events.duration_ps), 0)
     end += start
     return start, end
+
+
+def _within(times: Int64s) -> Int64s:
+    """The same times, cut to `FAR_PS` on either side; only a damaged profile has others."""
+    if not len(times) or (int(times.max()) <= FAR_PS and int(times.min()) >= -FAR_PS):
+        return times
+    return np.clip(times, -FAR_PS, FAR_PS)
 
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -90,7 +102,7 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, In
     columns = [events.stats.get(name) for name in _DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
-    offset, device_end = columns[0].integers(), np.maximum(columns[1].integers(), 0)
+    offset, device_end = _within(columns[0].integers()), np.maximum(_within(columns[1].integers()), 0)
     device_end += offset
     if all(column.uniform_kind in (KIND_UINT64, KIND_INT64) for column in columns if column is not None):
         return offset, device_end
@@ -179,7 +191,10 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
         for name, column in events.stats.items()
         if name in (TIME_SCALE, DMA_STALL, *COUNTS) and column.is_number.any()
     }
-    return _LineOps(ids, start, end, own_start, own_end, nest(start, end).self_ps, reduced, reduced_ids, figures)
+    self_ps = nest(start, end).self_ps
+    if len(self_ps) and int(self_ps.min()) < 0:  # events inside that overlap one another, in a damaged profile
+        self_ps = np.maximum(self_ps, 0)
+    return _LineOps(ids, start, end, own_start, own_end, self_ps, reduced, reduced_ids, figures)
 
 
 def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
@@ -235,7 +250,7 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> Op
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
     flops, model_flops, bytes_accessed = (
-        _counted(columns.number(name) * times, is_call, key, ops.figures.get(name)) for name in COUNTS
+        _counted(columns.number(name), occurrences, is_call, key, ops.figures.get(name)) for name in COUNTS
     )
     return OpTable(
         program_id=program,
@@ -258,6 +273,7 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> Op
         source=np.where(rows >= 0, 0, -1).astype(np.int64),
         metadata_row=rows,
         sources=(source,),
+        has_time_scale=TIME_SCALE in ops.figures,
     )
 
 
@@ -265,20 +281,31 @@ def _summed(key: Keys, values: NDArray[np.float64] | None, n: int) -> NDArray[np
     """float64[n]: sum of an event stat by op, NaN for an op none of whose events has it."""
     if values is None:
         return np.full(n, np.nan)
-    known = np.isfinite(values)
+    known = is_count(values)
     counts = np.bincount(key[known], minlength=n)
     return np.where(counts > 0, np.bincount(key[known], values[known], minlength=n), np.nan)
 
 
 def _counted(
-    of_metadata: NDArray[np.float64], is_call: NDArray[np.bool_], key: Keys, of_events: NDArray[np.float64] | None
+    of_one: NDArray[np.float64],
+    occurrences: Int64s,
+    is_call: NDArray[np.bool_],
+    key: Keys,
+    of_events: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """Work over all occurrences: by the metadata's count of one; custom calls add what their events say (as XProf)."""
+    """Work over all occurrences: by the metadata's count of one, for a custom call's event by its own where it has one.
+
+    Recent versions of XProf add up both; 2.24.2 knows no counts of events.
+    """
+    work: NDArray[np.float64] = of_one * occurrences
     if of_events is None or not is_call.any():
-        return of_metadata
-    events = np.where(is_call, _summed(key, np.where(of_events < 0, np.nan, of_events), len(is_call)), np.nan)
-    both = np.nan_to_num(of_metadata) + np.nan_to_num(events)
-    return np.where(np.isnan(of_metadata) & np.isnan(events), np.nan, both)
+        return work
+    n = len(occurrences)
+    known = is_count(of_events)
+    counts = np.bincount(key[known], minlength=n)
+    own = np.bincount(key[known], of_events[known], minlength=n)
+    rest = np.where(counts < occurrences, of_one * (occurrences - counts), 0.0)
+    return np.where(is_call & (counts > 0), own + np.nan_to_num(rest), work)
 
 
 def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: NDArray[np.float64] | None) -> NDArray[np.float64]:

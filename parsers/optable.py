@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class OpTable:
         total_ps, self_ps, minimum_ps: int64[n]; sums over occurrences, and the shortest one.
         normalized_ps: float64[n]; total time at the device's nominal clock (each event's time by its
             `Time Scale Multiplier`); the total time where the profile has no multipliers.
+        has_time_scale: whether any op event had a multiplier.
         dma_stall_ps: float64[n]; time stalled by DMA, NaN where no event says.
         flops, model_flops, bytes_accessed: float64[n]; over all occurrences, NaN where the profile has none.
         traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory, NaN where the profile has no breakdown.
@@ -56,6 +58,7 @@ class OpTable:
     source: Int64s
     metadata_row: Int64s
     sources: tuple[OpSource, ...]
+    has_time_scale: bool = False
 
     def __len__(self) -> int:
         return len(self.name)
@@ -94,6 +97,7 @@ class OpTable:
             source=self.source[rows],
             metadata_row=self.metadata_row[rows],
             sources=self.sources,
+            has_time_scale=self.has_time_scale,
         )
 
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
@@ -116,7 +120,10 @@ class OpTable:
 
 
 def merge_tables(tables: Sequence[OpTable]) -> OpTable:
-    """Adds the rows of several cores or hosts: by (program id, symbol id), ops without ids by name."""
+    """Adds the rows of several cores or hosts: by program id and symbol id, ops without ids by program id and name.
+
+    What an op's metadata says is taken from the first part that says it.
+    """
     tables = [table for table in tables if len(table)]
     if not tables:
         return EMPTY_TABLE
@@ -124,7 +131,7 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
     categories = [category for table in tables for category in table.category]
     framework = [op for table in tables for op in table.framework_op]
     has_ids = np.concatenate([table.has_ids for table in tables])
-    program = np.where(has_ids, np.concatenate([table.program_id for table in tables]), np.uint64(0))
+    program = np.concatenate([table.program_id for table in tables])
     symbol = np.where(has_ids, np.concatenate([table.symbol_id for table in tables]), np.uint64(0))
     by_name: dict[str, int] = {}
     for at in np.flatnonzero(~has_ids):
@@ -148,8 +155,8 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         symbol_id=np.where(has_ids[lead], symbol[lead], np.uint64(0)),
         has_ids=has_ids[lead],
         name=tuple(names[at] for at in lead),
-        category=tuple(categories[at] for at in lead),
-        framework_op=tuple(framework[at] for at in lead),
+        category=tuple(_first_known(categories, order, first)),
+        framework_op=tuple(value or "" for value in _first_known(framework, order, first)),
         occurrences=integers("occurrences"),
         total_ps=integers("total_ps"),
         self_ps=integers("self_ps"),
@@ -163,7 +170,21 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         source=source,
         metadata_row=np.concatenate([table.metadata_row for table in tables])[lead],
         sources=sources,
+        has_time_scale=any(table.has_time_scale for table in tables),
     )
+
+
+def _first_known(
+    values: Sequence[str | None], order: NDArray[np.intp], first: NDArray[np.intp]
+) -> Iterator[str | None]:
+    """The first of each group's values that is not empty; group i is `order[first[i]:first[i + 1]]`."""
+    borders = [*first.tolist(), len(order)]
+    for begin, end in pairwise(borders):
+        value = values[order[begin]]
+        if value or end == begin + 1:
+            yield value
+        else:
+            yield next((values[at] for at in order[begin:end] if values[at]), value)
 
 
 def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[Int64s, tuple[OpSource, ...]]:

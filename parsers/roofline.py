@@ -24,6 +24,9 @@ WORK = ("flops", "model_flops", "bytes_accessed", *TRAFFIC)
 
 WORK_COUNT = len(WORK)
 
+INFEED_AND_OUTFEED = frozenset({"infeed", "outfeed"})
+"""HLO categories that the roofline may leave out."""
+
 BOUNDS = ("compute", "HBM", "CMEM read", "CMEM write", "VMEM read", "VMEM write")
 """What can bound an op; the index in `Rates.bound_by`."""
 
@@ -74,10 +77,37 @@ def work_of(table: OpTable) -> Floats:
 
     What a `while` or `call` does is what the ops inside it do; counted for both, it would count twice.
     """
-    columns = (table.flops, table.model_flops, table.bytes_accessed)
-    work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
+    work = _counted(table)
     work[holds_ops(table)] = np.nan
     return work
+
+
+def _counted(table: OpTable) -> Floats:
+    """The counts of each op. Without a breakdown by memory all its bytes count as HBM's, as in XProf's tables.
+
+    They do so op by op, so that the work of several ops is the sum of theirs.
+    """
+    columns = (table.flops, table.model_flops, table.bytes_accessed)
+    work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
+    unknown = np.isnan(table.traffic).all(axis=1)
+    work[unknown, WORK.index("hbm")] = table.bytes_accessed[unknown]
+    return work
+
+
+def summed_rows(values: Floats, group: NDArray[np.int64], count: int) -> Floats:
+    """float64[count, k]: sums of the rows [n, k] of each group, column by column; NaN where no row of a group knows."""
+    out = np.full((count, values.shape[1]), np.nan)
+    for column in range(values.shape[1]):
+        known = np.isfinite(values[:, column])
+        if known.any():
+            sums = np.bincount(group[known], values[known, column], minlength=count)
+            out[:, column] = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return out
+
+
+def feeds(table: OpTable) -> NDArray[np.bool_]:
+    """bool[n]: which ops bring input from the host or send output there."""
+    return np.array([category in INFEED_AND_OUTFEED for category in table.category], np.bool_)
 
 
 def holds_ops(table: OpTable) -> NDArray[np.bool_]:
@@ -89,31 +119,30 @@ def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -
     """Rates of some work done in some time.
 
     Args:
-        work: float64[n, WORK_COUNT]. Without a breakdown by memory all bytes count as HBM's, as in XProf.
+        work: float64[n, WORK_COUNT].
         total_ps, normalized_ps: float64[n]; the time, and the same at the nominal clock.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         seconds = np.where(total_ps > 0, total_ps / 1e12, np.nan)
         flops, model_flops, everything = work[:, 0], work[:, 1], work[:, 2]
-        traffic = work[:, 3:].copy()
-        traffic[:, 0] = np.where(np.isnan(traffic).all(axis=1), everything, traffic[:, 0])
-        bandwidth = traffic / seconds[:, None]
+        traffic = work[:, 3:]
+        bandwidth = _finite(traffic / seconds[:, None])
         scale = np.where(normalized_ps > 0, total_ps / normalized_ps, 1.0)
-        flops_utilization = flops / seconds * scale / _or_nan(peaks.flops_per_second)
+        flops_utilization = _finite(flops / seconds * scale / _or_nan(peaks.flops_per_second))
         peak = np.array([_or_nan(getattr(peaks, name)) for name in TRAFFIC])
-        bandwidth_utilization = bandwidth / peak
+        bandwidth_utilization = _finite(bandwidth / peak)
         chosen = [flops_utilization, *(bandwidth_utilization[:, TRAFFIC.index(name)] for name in _MEMORY_BOUNDS)]
         used = np.nan_to_num(np.stack(chosen, axis=1))
         most = used.max(axis=1, initial=0)
         # of resources used alike the first: rounding must not choose between them
         first = (used >= most[:, None] * (1 - 1e-12)).argmax(axis=1)
         bound_by = np.where(most > 0, first, UNKNOWN_BOUND)
-        intensity = flops / np.where(everything > 0, everything, np.nan)
-        hbm_intensity = flops / np.where(traffic[:, 0] > 0, traffic[:, 0], np.nan)
+        intensity = _finite(flops / np.where(everything > 0, everything, np.nan))
+        hbm_intensity = _finite(flops / np.where(traffic[:, 0] > 0, traffic[:, 0], np.nan))
     return Rates(
-        flops_per_second=flops / seconds,
-        model_flops_per_second=model_flops / seconds,
-        bytes_per_second=everything / seconds,
+        flops_per_second=_finite(flops / seconds),
+        model_flops_per_second=_finite(model_flops / seconds),
+        bytes_per_second=_finite(everything / seconds),
         bandwidth=bandwidth,
         flops_utilization=flops_utilization,
         bandwidth_utilization=bandwidth_utilization,
@@ -126,9 +155,12 @@ def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -
 
 def table_rates(table: OpTable, peaks: Peaks) -> Rates:
     """Rates of each op over its total time, the ops inside it included (as its counts include theirs)."""
-    columns = (table.flops, table.model_flops, table.bytes_accessed)
-    work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
-    return rates(work, table.total_ps.astype(np.float64), table.normalized_ps, peaks)
+    return rates(_counted(table), table.total_ps.astype(np.float64), table.normalized_ps, peaks)
+
+
+def _finite(values: Floats) -> Floats:
+    """Absurd peaks and counts make rates that no double holds: NaN."""
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _or_nan(value: float | None) -> float:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.hlo.modules import HloModules
-from tpuprof.parsers.host_ops import HostOps, host_ops
-from tpuprof.parsers.host_ops import needed_bytes as host_ops_bytes
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Run
-from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
-from tpuprof.parsers.pages.ops import OpsPage, ops_page
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
 from tpuprof.parsers.xspace.trace import Trace
+
+if TYPE_CHECKING:  # each page's module is imported when the page is asked for: the overview starts sooner
+    from tpuprof.parsers.host_ops import HostOps
+    from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.op_profile import OpProfilePage
+    from tpuprof.parsers.pages.ops import OpsPage
+    from tpuprof.parsers.pages.roofline import RooflinePage
 
 MAXIMUM_THREADS = 4
 
@@ -47,7 +49,7 @@ class Progress:
 
 
 class Session:
-    """One run of a logdir.
+    """One run of a logdir. One thread at a time asks for pages; the work on a page takes several.
 
     Args:
         run: what `parsers.logdir` found.
@@ -65,6 +67,8 @@ class Session:
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
         self._summaries: dict[str, HostSummary] = {}
+        self._failed: dict[str, ProfileError] = {}
+        self._modules: dict[str, HloModules] = {}
         self._host_parts: dict[str, HostOps] = {}
         self._ops: dict[str | None, OpsPage] = {}
 
@@ -83,6 +87,8 @@ class Session:
 
     def ops(self, host: str | None = None) -> OpsPage:
         """All HLO ops, of one host or of all; errors as for `overview`."""
+        from tpuprof.parsers.pages.ops import ops_page  # noqa: PLC0415
+
         known = self._ops.get(host)
         if known is None:
             summaries, notes = self._summarised(host)
@@ -92,22 +98,34 @@ class Session:
 
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The op profile's trees; errors as for `overview`."""
+        from tpuprof.parsers.pages.op_profile import op_profile_page  # noqa: PLC0415
+
         return op_profile_page(self.ops(host), with_idle)
 
     def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
         """Framework ops, for which the host threads' lines are decoded as well; errors as for `overview`."""
-        page = self.ops(host)
+        from tpuprof.parsers.pages.framework_ops import framework_ops_page  # noqa: PLC0415
+
+        page = self.ops(host)  # which hosts are readable is known from here on
         files = [file for file in self._chosen(host) if file.path in self._summaries]
         meter = _Meter(files, self._on_progress, self._is_cancelled)
-        return framework_ops_page(page, self._each(files, meter, self._host_ops)[0])
+        parts, failures = self._each(files, meter, self._host_ops)
+        notes = [f"{error.sentence.rstrip('.')}; its host ops are left out" for error in failures]
+        found = framework_ops_page(page, parts)
+        return replace(found, warnings=(*found.warnings, *notes))
 
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline; errors as for `overview`."""
+        from tpuprof.parsers.pages.roofline import roofline_page  # noqa: PLC0415
+
         return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""
-        return tuple(summary.modules for summary in self._summarised(host)[0])
+        self._summarised(host)
+        files = [file for file in self._chosen(host) if file.path in self._summaries]
+        meter = _Meter(files, self._on_progress, self._is_cancelled)
+        return tuple(self._each(files, meter, self._host_modules)[0])
 
     def _summarised(self, host: str | None) -> tuple[list[HostSummary], list[str]]:
         """The hosts' summaries, at least one, and what to say about hosts that are left out."""
@@ -154,22 +172,38 @@ class Session:
         known = self._summaries.get(file.path)
         if known is not None:
             return known
-        trace = Trace.open(file.path)
+        if file.path in self._failed:  # all pages are over the same hosts, whatever becomes of the file meanwhile
+            raise self._failed[file.path]
         try:
-            meter.opened(needed_bytes(trace))
-            summary = summarise(trace, file.host, meter.chunk, decoding_threads())
-        finally:
-            trace.close()
+            trace = Trace.open(file.path)
+            try:
+                meter.opened(needed_bytes(trace))
+                summary = summarise(trace, file.host, meter.chunk, decoding_threads())
+            finally:
+                trace.close()
+        except ProfileError as error:
+            self._failed[file.path] = error
+            raise
         self._summaries[file.path] = summary
         return summary
 
+    def _host_modules(self, file: HostFile, meter: _Meter) -> HloModules:
+        known = self._modules.get(file.path)
+        if known is None:
+            with closing(Trace.open(file.path)) as trace:
+                known = self._modules[file.path] = HloModules.of(trace)
+        return known
+
     def _host_ops(self, file: HostFile, meter: _Meter) -> HostOps:
+        from tpuprof.parsers.host_ops import host_ops  # noqa: PLC0415
+        from tpuprof.parsers.host_ops import needed_bytes as host_ops_needs  # noqa: PLC0415
+
         known = self._host_parts.get(file.path)
         if known is not None:
             return known
         trace = Trace.open(file.path)
         try:
-            meter.opened(host_ops_bytes(trace))
+            meter.opened(host_ops_needs(trace))
             found = host_ops(trace, meter.chunk)
         finally:
             trace.close()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s, is_sorted, place
 from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE, CoreOps, event_spans
 from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
-from tpuprof.parsers.roofline import WORK_COUNT, work_of
+from tpuprof.parsers.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.xspace.core import sum_by_key
 from tpuprof.parsers.xspace.trace import Plane
 
@@ -35,6 +35,9 @@ _PARTS = {
     "host recv-done": HOST_TRANSFER,
     "megacore fusion": MEGACORE,
 }
+
+_DENSE = 4
+"""Cells of a table of steps by ops, an event, up to which such a table is the cheapest way to sum by step."""
 
 MINIMUM_RUNS = 3
 """Runs of a module from which on its periods are taken as steps."""
@@ -73,13 +76,15 @@ class CoreStepTimes:
     Attributes:
         steps: the core's steps.
         part_ps: int64[steps, PART_COUNT], columns COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE.
-        work: float64[steps, WORK_COUNT], what the ops that start in each step do (`roofline.work_of`).
+        work, feed_work: float64[steps, WORK_COUNT], what the ops that start in each step do (`roofline.work_of`), and
+            what of it infeed and outfeed ops do.
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
     """
 
     steps: CoreSteps
     part_ps: Int64s
     work: NDArray[np.float64]
+    feed_work: NDArray[np.float64]
     all_reduce_step: Int64s
     all_reduce_id: Int64s
     all_reduce_ps: Int64s
@@ -119,6 +124,8 @@ def marked_steps(plane: Plane) -> CoreSteps:
     start, end = start[kept], end[kept]
     if len(end) > 1:  # overlapping markers would count an op twice
         end = np.minimum(end, np.append(start[1:], end[-1]))
+        filled = end > start  # of markers with one start the last is kept
+        kept, start, end = kept[filled], start[filled], end[filled]
     return CoreSteps(tuple(names[at] for at in kept), start, end)
 
 
@@ -171,28 +178,41 @@ def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
     return CoreStepTimes(
         steps=steps,
         part_ps=part_ps + others,
-        work=work_by_step(steps, ops),
+        work=work_by_step(steps, ops, work_of(ops.table)),
+        feed_work=work_by_step(steps, ops, np.where(feeds(ops.table)[:, None], work_of(ops.table), np.nan)),
         all_reduce_step=step[inside],
         all_reduce_id=events.all_reduce_id[inside],
         all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
     )
 
 
-def work_by_step(steps: CoreSteps, ops: CoreOps) -> NDArray[np.float64]:
-    """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count."""
-    once = work_of(ops.table) / np.maximum(ops.table.occurrences, 1)[:, None]
+def work_by_step(steps: CoreSteps, ops: CoreOps, work: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count.
+
+    Args:
+        work: float64[ops, WORK_COUNT], over all occurrences of each op. An occurrence counts with the mean of them.
+    """
     key, times = ops.events.key, ops.events.start_ps
-    known = np.isfinite(once)
-    out = np.full((len(steps), once.shape[1]), np.nan)
-    if not len(key) or not known.any():
+    known: NDArray[np.bool_] = np.isfinite(work)
+    out = np.full((len(steps), WORK_COUNT), np.nan)
+    rows = np.logical_or.reduce(known, axis=1)
+    if not len(steps) or not len(key) or not rows.any():
         return out
-    at = None if is_sorted(times) else place(times, steps.start_ps, steps.end_ps)
-    first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
-    both = np.concatenate([np.where(known, once, 0.0), known], axis=1)
-    for step in range(len(steps)):  # a slice of the events each, counted by op: one pass over the core's events in all
-        inside = key[first[step] : last[step]] if at is None else key[at == step]
-        sums = np.bincount(inside, minlength=len(once)).astype(np.float64) @ both
-        out[step] = np.where(sums[WORK_COUNT:] > 0, sums[:WORK_COUNT], np.nan)
+    once = work / np.maximum(ops.table.occurrences, 1)[:, None]
+    if is_sorted(times) and len(steps) * len(once) <= _DENSE * len(key):
+        both = np.concatenate([np.where(known, once, 0.0), known], axis=1)
+        first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
+        for step in range(len(steps)):  # a slice of the events each: one pass over them, and a product as large as it
+            sums = np.bincount(key[first[step] : last[step]], minlength=len(once)).astype(np.float64) @ both
+            out[step] = np.where(sums[WORK_COUNT:] > 0, sums[:WORK_COUNT], np.nan)
+        return out
+    at = place(times, steps.start_ps, steps.end_ps)
+    chosen = np.flatnonzero((at >= 0) & rows[key])
+    at, key = at[chosen], key[chosen]
+    for column in range(WORK_COUNT):
+        counted = known[key, column]
+        sums = np.bincount(at[counted], once[key[counted], column], minlength=len(steps))
+        out[:, column] = np.where(np.bincount(at[counted], minlength=len(steps)) > 0, sums, np.nan)
     return out
 
 
@@ -221,7 +241,7 @@ class StepGrid:
         start_ps: int64[steps], the earliest core's start.
         duration_ps: int64[cores, steps].
         part_ps: int64[cores, steps, PART_COUNT].
-        work: float64[cores, steps, WORK_COUNT].
+        work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
         dropped: steps of some core that another one lacks.
     """
@@ -232,6 +252,7 @@ class StepGrid:
     duration_ps: Int64s
     part_ps: Int64s
     work: NDArray[np.float64]
+    feed_work: NDArray[np.float64]
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
     dropped: int
 
@@ -276,6 +297,7 @@ def align(cores: Sequence[CoreStepTimes], source: StepSource) -> StepGrid | None
         ),
         part_ps=np.stack([core.part_ps[at] for core, at in zip(cores, index, strict=True)]),
         work=np.stack([core.work[at] for core, at in zip(cores, index, strict=True)]),
+        feed_work=np.stack([core.feed_work[at] for core, at in zip(cores, index, strict=True)]),
         all_reduce=tuple(_renumber(core, at) for core, at in zip(cores, index, strict=True)),
         dropped=seen - len(names),
     )

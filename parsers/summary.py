@@ -1,4 +1,4 @@
-"""What one host adds to a page: small enough to cross a process border, so it holds sums, never events."""
+"""What one host adds to the pages: sums by op and by step, never events, and the metadata with the ops' texts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from functools import partial
 
 import numpy as np
 
-from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core, merge_devices
 from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.hlo.modules import HloModules
 from tpuprof.parsers.intervals import Int64s, union, union_length
 from tpuprof.parsers.opstats import (
-    MODULES_LINE,
     OPS_LINE,
     STEPS_LINE,
     core_ops,
@@ -83,24 +81,24 @@ class ChipDuty:
 
 @dataclass(frozen=True, slots=True)
 class HostSummary:
-    """What the overview needs of one host.
+    """What the overview and the op pages need of one host.
 
     Attributes:
         host: name of the host.
         core_count, gpu_count: TensorCore and GPU planes.
-        device: of the first core with a device type, None without a device plane.
+        device: what the cores' planes say of them, None without a device plane.
         table: time by op over the host's cores.
         op_events: op events over the host's cores.
         self_ps: self time of all ops; total_ps: the cores' whole time, idle included.
         duty: one a chip.
         programs: program id to the name of its HLO module.
-        modules: the HLO modules themselves, parsed when asked for.
         steps: the steps that the host's cores share, None where there are none.
         step_note: how inferred steps were found, or why there are none.
         profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
         mxu_percent, hbm_percent: counters that the host plane may hold.
         simulated: the profile says that its times are not measured.
         warnings: what the profiler itself reported.
+        remarks: what is odd about the devices.
         problems: what is wrong with the file.
     """
 
@@ -114,7 +112,6 @@ class HostSummary:
     total_ps: int
     duty: tuple[ChipDuty, ...]
     programs: Mapping[int, str]
-    modules: HloModules
     steps: StepGrid | None
     step_note: str
     profile_duration_ps: int | None
@@ -122,6 +119,7 @@ class HostSummary:
     hbm_percent: float | None
     simulated: bool
     warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
     problems: tuple[Problem, ...]
 
 
@@ -143,30 +141,29 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         workers: threads over the cores; they help where the decoding core releases the interpreter lock.
     """
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
-    step_lists, source, note = _find_steps(cores)
+    runs = [module_runs(plane) for plane in cores]
+    step_lists, source, note = _find_steps(cores, runs)
     infos = [device_info(plane) for plane in cores]
     crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
     work = partial(_summarise_core, crowded=crowded, on_chunk=on_chunk)
-    summaries = _run(work, list(zip(cores, infos, step_lists, strict=True)), workers)
-    first = next((core.info for core in summaries if core.info.device_type), None)
+    summaries = _run(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
+    device, remarks = merge_devices(infos)
     steps = align([core.step_times for core in summaries], source)
     if steps is None and not note:
         note = "the cores share no step"
-    modules = HloModules.of(trace)
     host_stats = _plane_stats(trace, HOST_PLANE)
     environment = _plane_stats(trace, ENVIRONMENT_PLANE)
     return HostSummary(
         host=host,
         core_count=len(cores),
         gpu_count=sum(is_gpu(plane) for plane in trace.planes),
-        device=first or (summaries[0].info if summaries else None),
+        device=device,
         table=merge_tables([core.table for core in summaries]),
         op_events=sum(core.op_events for core in summaries),
         self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
         total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
         duty=_duty(summaries, trace, on_chunk),
-        programs={**_programs_that_ran(cores), **modules.names},
-        modules=modules,
+        programs=_programs_that_ran(runs),
         steps=steps,
         step_note=note,
         profile_duration_ps=_profile_duration(environment, summaries),
@@ -174,11 +171,12 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         simulated=bool(environment.get("tpuprof_simulated")),
         warnings=(*trace.errors, *trace.warnings),
+        remarks=remarks,
         problems=trace.problems,
     )
 
 
-_Item = tuple[Plane, DeviceInfo, CoreSteps]
+_Item = tuple[Plane, DeviceInfo, CoreSteps, ModuleRuns]
 
 
 def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
@@ -208,9 +206,9 @@ def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
     return {} if plane is None else dict(plane.stats)
 
 
-def _programs_that_ran(cores: Sequence[Plane]) -> dict[int, str]:
+def _programs_that_ran(runs: Sequence[ModuleRuns]) -> dict[int, str]:
     """Names of programs by the events of the cores' `XLA Modules` lines, ``jit_step(7)``."""
-    names = {name for plane in cores for name in module_runs(plane).name}
+    names = {name for core in runs for name in core.name}
     found = (_MODULE_NAME.match(name) for name in names)
     return {int(match[2]): match[1] for match in found if match}
 
@@ -219,12 +217,11 @@ def _percent(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
 
 
-def _find_steps(cores: Sequence[Plane]) -> tuple[list[CoreSteps], StepSource, str]:
+def _find_steps(cores: Sequence[Plane], runs: Sequence[ModuleRuns]) -> tuple[list[CoreSteps], StepSource, str]:
     """Each core's steps, where they come from, and what to say about them."""
     marked = [marked_steps(plane) for plane in cores]
     if any(len(steps) for steps in marked):
         return marked, "steps", ""
-    runs = [module_runs(plane) for plane in cores]
     return _infer_steps(runs, marked)
 
 
@@ -242,12 +239,11 @@ def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[lis
 
 
 def _summarise_core(item: _Item, crowded: frozenset[str], on_chunk: ChunkDone | None) -> CoreSummary:
-    plane, info, steps = item
+    plane, info, steps, runs = item
     ops = core_ops(plane, on_chunk)
     events = ops.events
     first, last = _hull([(events.start_ps, events.end_ps), *_line_spans(plane, STEPS_LINE, device=True)])
-    spans = [(ops.event_start_ps, ops.event_end_ps), *_line_spans(plane, MODULES_LINE, device=False)]
-    duty_first, duty_last = _hull(spans)
+    duty_first, duty_last = _hull([(ops.event_start_ps, ops.event_end_ps), (runs.start_ps, runs.end_ps)])
     starts, ends = ops.event_start_ps, ops.event_end_ps
     if ops.off_duty.any():
         on_duty = ~ops.off_duty[events.key]

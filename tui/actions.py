@@ -67,7 +67,7 @@ def _tab(number: int) -> Action:
 
 
 def _has_notes(at: Situation) -> bool:
-    return at.note_count > 0 or (at.has_page and at.tab == 0)
+    return at.note_count > 0 or at.has_page
 
 
 def _command(name: str, key: str, title: str, short: str = "", argument: str = "") -> Action:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.actions import ACTIONS, MOTION_HELP, Situation
+from tpuprof.tui.actions import ACTIONS, Situation
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.overview import notes, verdict
@@ -79,10 +79,14 @@ def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
     return list(dict.fromkeys((*warnings, *(problem.sentence for problem in problems))))
 
 
-def note_lines(page: Overview | None, problems: Sequence[Problem], width: int, glyphs: Glyphs) -> list[Line]:
-    """The verdict in full, what is wrong and what to do about it, and what the profile cannot tell."""
+def note_lines(
+    page: Overview | None, problems: Sequence[Problem], first: str, width: int, glyphs: Glyphs
+) -> list[Line]:
+    """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
     lines: list[Line] = []
+    if first:
+        lines += [fit([("Ops", "title")], width, glyphs), *wrap(first, width, "text", glyphs), fit([], width, glyphs)]
     if page is not None:
         lines += [fit([("Verdict", "title")], width, glyphs), *verdict(page, width, glyphs)]
         lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
@@ -95,9 +99,11 @@ def note_lines(page: Overview | None, problems: Sequence[Problem], width: int, g
     return lines
 
 
-def help_lines(situation: Situation, meaning: Sequence[Line], width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(
+    situation: Situation, motions: Sequence[tuple[str, str]], meaning: Sequence[Line], width: int, glyphs: Glyphs
+) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
-    rows = list(MOTION_HELP) if situation.has_page else []
+    rows = list(motions) if situation.has_page else []
     rows.append(("1-5, Tab, [ ]", "Show a tab, the next, the previous"))
     for action in ACTIONS:
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):

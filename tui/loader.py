@@ -24,7 +24,7 @@ from tpuprof.tui.messages import (
 )
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.hlo.modules import HloModules
+    from tpuprof.parsers.hlo.programs import HloModules
     from tpuprof.parsers.logdir import Logdir, Run
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.op_profile import OpProfilePage

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -81,6 +82,25 @@ class MainScreen(Screen[None]):
         app = self.app
         if isinstance(app, TpuprofApp) and app.take_key(event.key, event.character):
             event.stop()
+
+
+def _parsed(action: str) -> tuple[str, tuple[object, ...]]:
+    """Name and arguments of an action as it stands in the tables: ``move(0, 1)``."""
+    name, bracket, rest = action.partition("(")
+    arguments = literal_eval(f"({rest[:-1]},)") if bracket else ()
+    return name, arguments
+
+
+_LATER = ("quit", "suspend_process", "next_tab(1)", "next_tab(-1)")
+"""Actions that are Textual's own, or whose keys have to come before the screen's."""
+
+_AT_ONCE = {
+    key: _parsed(action)
+    for keys, action in [*((at.keys, at.name) for at in ACTIONS), *((keys.split(","), name) for keys, name in MOTIONS)]
+    if action not in _LATER
+    for key in keys
+}
+"""What each key does when nothing is open above the page."""
 
 
 def _is_tab(action: Action) -> bool:
@@ -210,14 +230,26 @@ class TpuprofApp(LoadingApp):
         self._clear_flash()
         popup = self.popups.popup
         is_prompting = self._prompt is not None
-        if key in ("ctrl+c", "ctrl+q", "ctrl+z") or (popup is None and not is_prompting):
+        if key in ("ctrl+c", "ctrl+q", "ctrl+z"):
             return False
+        if popup is None and not is_prompting:
+            return self._act(key)
         if key == "Q" and not is_prompting and popup is not None and not popup.is_typing:
             return False
         if popup is not None:
             self.popups.press(key, character)
         else:
             self._prompt_key(key, character or "")
+        return True
+
+    def _act(self, key: str) -> bool:
+        """Does what a key means, at once: a binding would do it after the keys that came in the same moment."""
+        named = _AT_ONCE.get(key)
+        if named is None:
+            return False
+        name, arguments = named
+        if self.check_action(name, arguments):
+            getattr(self, f"action_{name}")(*arguments)
         return True
 
     # --- drawing
@@ -427,6 +459,8 @@ class TpuprofApp(LoadingApp):
         if key == "escape" or (key == "backspace" and not self._prompt):
             self._end_search()
         elif key == "enter":
+            if self._prompt and self.tab.search_failed:
+                return  # what is wrong with it stands beside it
             kept = bool(self._prompt)
             self._prompt = None
             if not kept:
@@ -448,7 +482,8 @@ class TpuprofApp(LoadingApp):
     # --- texts
 
     def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        return note_lines(self.overview.page_shown, problems_of(self.logdir, self.run_shown), width, glyphs)
+        problems = problems_of(self.logdir, self.run_shown)
+        return note_lines(self.overview.page_shown, problems, self.tab.note, width, glyphs)
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        return help_lines(self.situation, self.tab.help_lines(width, glyphs), width, glyphs)
+        return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)

@@ -21,7 +21,7 @@ from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.optable import OpTable
 from tpuprof.parsers.pages.ops import OpsPage
 from tpuprof.parsers.pages.overview_page import OpClass
-from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, work_of
+from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
 from tpuprof.parsers.xspace.core import sum_by_key
 
 
@@ -90,7 +90,7 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
     main[groups.group[::-1]] = np.arange(len(table))[::-1]  # the ops come by self time: a group's first is its longest
     host = merge_host_ops(host_ops)
     host_order = _by_self_time(host.name, host.self_ps)
-    work = _summed_work(work_of(table), groups.group, count)
+    work = summed_rows(work_of(table), groups.group, count)
     nothing = np.full((len(host), WORK_COUNT), np.nan)
     self_fraction = np.concatenate(
         [_fractions(self_ps[order], ops.total_ps), _fractions(host.self_ps[host_order], host.whole_ps)]
@@ -149,16 +149,6 @@ def _by_self_time(names: Sequence[str], self_ps: Int64s) -> list[int]:
 
 def _fractions(times: Int64s, whole: int) -> NDArray[np.float64]:
     return times / whole if whole else np.full(len(times), np.nan)
-
-
-def _summed_work(work: NDArray[np.float64], group: Int64s, count: int) -> NDArray[np.float64]:
-    """float64[count, WORK_COUNT]: sums that are NaN only where no op of the group has the count."""
-    out = np.full((count, WORK_COUNT), np.nan)
-    for column in range(WORK_COUNT):
-        known = np.isfinite(work[:, column])
-        sums = np.bincount(group[known], work[known, column], minlength=count)
-        out[:, column] = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
-    return out
 
 
 def _unknown(ops: OpsPage, host: HostOps) -> dict[str, str]:

@@ -14,16 +14,17 @@ XProf's page is `op_profile_builder.cc`; the differences, each on purpose:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.device import Peaks
 from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, work_of
+from tpuprof.parsers.pages.ops import OpsPage, clock_scale
+from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
 from tpuprof.parsers.xspace.core import sum_by_key
 
 Grouping = Literal["program", "category", "provenance"]
@@ -37,6 +38,9 @@ NO_CATEGORY = "unknown category"
 IDLE = "IDLE"
 MUCH_IDLE = 0.2
 """Idle share from which on it is what to look at first, unless one op wastes more."""
+
+MOST_SCOPES = 200
+"""Framework scopes around an op that have nodes of their own."""
 
 MOST = 0.9
 """The share of a node's time that its children shown under "top 90 %" make up."""
@@ -56,8 +60,9 @@ class OpTree:
         work: float64[m, WORK_COUNT]; of all ops under it that hold no others, NaN where none has a count.
         rates: over `time_ps`.
         time_fraction: float64[m] of the root's time (0-1), NaN without any time.
-        wasted_fraction: float64[m]; the time fraction times what is left of the better used of the matrix unit's peak
-            and the HBM's; NaN where neither is known. Idle time is wasted whole.
+        wasted_fraction: float64[m] of the root's time; of an op its time fraction times what is left of the better used
+            of the matrix unit's peak and the HBM's, NaN where neither is known; of other nodes the sum over their ops.
+            Idle time is wasted whole. (XProf takes a node's mean utilization, so that a part may waste more than all.)
         order: int64[m]; nodes by parent, then by time (longest first), then by name.
         begin, end: int64[m]; the children of node i are `order[begin[i]:end[i]]`.
     """
@@ -139,7 +144,9 @@ def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
     """The trees over some ops; without idle time all fractions are of the ops' self time."""
     duplicates = ops.table.texts("deduplicated_name")
     trees = {by: op_tree(ops, by, duplicates, with_idle) for by in GROUPINGS}
-    return OpProfilePage(ops, trees["program"], trees["category"], trees["provenance"], headline(trees["program"], ops))
+    return OpProfilePage(
+        ops, trees["program"], trees["category"], trees["provenance"], headline(trees["program"], ops, with_idle)
+    )
 
 
 def provenance_parts(framework_op: str) -> list[str]:
@@ -172,21 +179,20 @@ class _Builder:
         self._self_ps = table.self_ps
         self._occurrences = table.occurrences
         self._work = work_of(table)
-        scale = np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
-        self._normalized = table.self_ps * scale
+        self._normalized = table.self_ps * clock_scale(table)
+        self._wasted = _wasted_ps(self._work, table.self_ps.astype(np.float64), self._normalized, ops.peaks)
         everything = np.zeros(len(table), np.int64)
         self.time_ps = [sum_by_key(everything, table.self_ps, 1)]
-        self.occurrences = [np.zeros(1, np.int64)]
+        self.occurrences = [table.occurrences.sum(keepdims=True)]
         self.normalized = [np.array([self._normalized.sum()])]
-        self.work = [self._summed(everything, np.arange(len(table)), 1)]
+        self.work = [summed_rows(self._work, everything, 1)]
+        self.wasted = [summed_rows(self._wasted, everything, 1)]
         self.node = everything
         """int64[n]: the node under which each op stands so far."""
 
-    def level(
-        self, kind: NodeKind, code: Int64s, name: Callable[[int], str], chosen: NDArray[np.bool_] | None = None
-    ) -> None:
-        """Adds a node for each (node so far, code) of the chosen ops; `name` takes the first op (row) of each."""
-        rows = np.arange(len(self.node)) if chosen is None else np.flatnonzero(chosen)
+    def level(self, kind: NodeKind, code: Int64s, name: Callable[[int], str], chosen: Int64s | None = None) -> None:
+        """Adds a node for each (node so far, code) of the chosen ops (rows); `name` takes the first op of each."""
+        rows = np.arange(len(self.node)) if chosen is None else chosen
         if not len(rows):
             return
         keys = self.node[rows] * (int(code.max(initial=0)) + 1) + code[rows]
@@ -201,8 +207,8 @@ class _Builder:
         self.time_ps.append(sum_by_key(inverse, self._self_ps[rows], count))
         self.occurrences.append(sum_by_key(inverse, self._occurrences[rows], count))
         self.normalized.append(np.bincount(inverse, self._normalized[rows], minlength=count))
-        self.work.append(self._summed(inverse, rows, count))
-        self.node = self.node.copy()
+        self.work.append(summed_rows(self._work[rows], inverse, count))
+        self.wasted.append(summed_rows(self._wasted[rows], inverse, count))
         self.node[rows] = base + inverse
 
     def idle(self, time_ps: int) -> None:
@@ -211,22 +217,25 @@ class _Builder:
         self.names.append(IDLE)
         self.parents.append(np.zeros(1, np.int64))
         self.rows.append(np.full(1, -1, np.int64))
+        time_ps = min(time_ps, 2**63 - 1 - int(self.time_ps[0][0]))  # only a damaged profile has more
         self.time_ps.append(np.array([time_ps], np.int64))
         self.time_ps[0] = self.time_ps[0] + time_ps
         self.occurrences.append(np.zeros(1, np.int64))
         self.normalized.append(np.array([float(time_ps)]))
         self.normalized[0] = self.normalized[0] + time_ps
         self.work.append(np.zeros((1, WORK_COUNT)))
+        self.wasted.append(np.array([[float(time_ps)]]))
+        self.wasted[0] = np.nan_to_num(self.wasted[0]) + time_ps
 
-    def _summed(self, key: Int64s, rows: Int64s, count: int) -> NDArray[np.float64]:
-        out = np.full((count, WORK_COUNT), np.nan)
-        for column in range(WORK_COUNT):
-            values = self._work[rows, column]
-            known = np.isfinite(values)
-            if known.any():
-                sums = np.bincount(key[known], values[known], minlength=count)
-                out[:, column] = np.where(np.bincount(key[known], minlength=count) > 0, sums, np.nan)
-        return out
+
+def _wasted_ps(
+    work: NDArray[np.float64], self_ps: NDArray[np.float64], normalized_ps: NDArray[np.float64], peaks: Peaks
+) -> NDArray[np.float64]:
+    """float64[n, 1]: self time of each op times what is left of the better used peak; NaN where none is known."""
+    found = rates(work, self_ps, normalized_ps, peaks)
+    used = np.stack([found.flops_utilization, found.bandwidth_utilization[:, 0]], axis=1)
+    best = np.where(np.isfinite(used).any(axis=1), np.minimum(np.nan_to_num(used).max(axis=1), 1.0), np.nan)
+    return np.asarray(self_ps * (1.0 - best))[:, None]
 
 
 def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bool = True) -> OpTree:
@@ -259,14 +268,17 @@ def _codes(values: Sequence[str]) -> Int64s:
 
 def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
     """A level for each depth of framework scope; ops without so many scopes stay where they are."""
-    distinct = list(dict.fromkeys(framework_ops))
-    number = {name: at for at, name in enumerate(distinct)}
-    which = np.array([number[name] for name in framework_ops], np.int64)
-    parts = [provenance_parts(name) for name in distinct]
-    for depth in range(max(map(len, parts), default=0)):
-        here = [part[depth] if len(part) > depth else "" for part in parts]
-        has_scope = np.array([len(part) > depth for part in parts], np.bool_)[which]
-        builder.level("scope", _codes(here)[which], lambda row, here=here: here[which[row]], has_scope)  # type: ignore[misc]
+    number: dict[str, int] = {}
+    which = np.array([number.setdefault(name, len(number)) for name in framework_ops], np.int64)
+    parts = [provenance_parts(name)[:MOST_SCOPES] for name in number]
+    depths = np.array(list(map(len, parts)), np.int64)
+    for depth in range(int(depths.max(initial=0))):
+        alive = np.flatnonzero(depths > depth)
+        here = {int(at): parts[at][depth] for at in alive.tolist()}
+        code = np.zeros(len(parts), np.int64)
+        code[alive] = _codes(list(here.values()))
+        rows = np.flatnonzero((depths > depth)[which])
+        builder.level("scope", code[which], lambda row, here=here: here[int(which[row])], rows)  # type: ignore[misc]
 
 
 def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]) -> None:
@@ -282,7 +294,7 @@ def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]
         others = int(size[row]) - 1
         return f"{ops.table.name[row]} and {others} duplicate{'s' * (others != 1)}"
 
-    builder.level("duplicates", code, name, size > 1)
+    builder.level("duplicates", code, name, np.flatnonzero(size > 1))
 
 
 def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
@@ -292,11 +304,6 @@ def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
     found = rates(work, time_ps.astype(np.float64), normalized, ops.peaks)
     whole = int(time_ps[0])
     fraction = time_ps / whole if whole else np.full(len(time_ps), np.nan)
-    used = np.stack([found.flops_utilization, np.minimum(found.bandwidth_utilization[:, 0], 1.0)], axis=1)
-    known = np.isfinite(used).any(axis=1)
-    best = np.where(known, np.nan_to_num(used).max(axis=1), np.nan)
-    if kinds[-1] == "idle":
-        best[-1] = 0.0
     rank = np.empty(len(kinds), np.int64)
     rank[sorted(range(len(kinds)), key=builder.names.__getitem__)] = np.arange(len(kinds))
     order = np.lexsort((rank, -time_ps, parent)).astype(np.int64)
@@ -312,33 +319,30 @@ def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
         work=work,
         rates=found,
         time_fraction=fraction,
-        wasted_fraction=fraction * np.maximum(0.0, 1.0 - best),
+        wasted_fraction=np.concatenate(builder.wasted)[:, 0] / (whole or np.nan),
         order=order,
         begin=np.searchsorted(parent[order], nodes, side="left").astype(np.int64),
         end=np.searchsorted(parent[order], nodes, side="right").astype(np.int64),
     )
 
 
-def headline(tree: OpTree, ops: OpsPage) -> str:
+def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     """How well the device is used over all, and what to look at first: idle time, or the op that wastes most."""
-    if not len(ops) or not ops.total_ps:
+    if not len(ops):
         return f"No ops: {ops.unknown.get('ops', 'the profile holds none')}."
     leaves = np.array([kind == "op" for kind in tree.kind], np.bool_)
     wasted = np.where(leaves, np.nan_to_num(tree.wasted_fraction), 0.0)
     worst = int(wasted.argmax())
-    idle = ops.idle_ps / ops.total_ps
+    idle = ops.idle_ps / ops.total_ps if with_idle and ops.total_ps else 0.0
     if idle > max(MUCH_IDLE, float(wasted[worst])):
-        return f"{_overall(tree)} Look first at the idle time: {100 * idle:.1f}% of the cores' time."
+        return f"{_overall(tree)} Look first at the idle time: {_percent(idle)} of the cores' time."
     if not wasted[worst]:
         return _overall(tree)
-    bound = ops.rates.bound_name(int(tree.row[worst]))
-    why = f"{bound}-bound" if bound != "unknown" else "no FLOPs or bytes are counted for it"
-    share = float(tree.time_fraction[worst])
-    below = 100 * float(wasted[worst]) / share
-    return (
-        f"{_overall(tree)} Look first at {tree.name[worst]}: {100 * share:.1f}% of time, "
-        f"{below:.0f}% of that below the roof ({why})."
-    )
+    row = int(tree.row[worst])
+    bound, reached = ops.rates.bound_name(row), _percent(float(ops.rates.efficiency[row]))
+    why = "no FLOPs or bytes are counted for it" if bound == "unknown" else f"at {reached} of what {bound} allows"
+    share = _percent(float(tree.time_fraction[worst]))
+    return f"{_overall(tree)} Look first at {tree.name[worst]}: {share} of all time, {why}."
 
 
 def _overall(tree: OpTree) -> str:
@@ -350,12 +354,3 @@ def _overall(tree: OpTree) -> str:
 def _percent(fraction: float) -> str:
     """With one decimal; what is not zero never reads as zero."""
     return "<0.1%" if 0 < fraction < 0.0005 else f"{100 * fraction:.1f}%"
-
-
-def iterate(tree: OpTree, node: int = 0) -> Iterable[int]:
-    """All nodes under one, depth first, children by time."""
-    stack = [node]
-    while stack:
-        at = stack.pop()
-        yield at
-        stack += reversed(tree.children(at).tolist())

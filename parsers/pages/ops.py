@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.device import Peaks
 from tpuprof.parsers.optable import OpTable, merge_tables
-from tpuprof.parsers.pages.overview import warnings_of, why_no_ops
+from tpuprof.parsers.pages.overview import device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.roofline import Rates, table_rates
 from tpuprof.parsers.summary import HostSummary
@@ -41,7 +41,7 @@ class OpsPage:
         rates: rates over the rows' total time.
         total_ps, idle_ps: the cores' whole time, and what of it no op fills.
         self_fraction, cumulative_fraction: float64[n]; self time as a fraction (0-1) of the whole, NaN without any.
-        time_scale: time at the nominal clock over time measured (DVFS), None where the profile does not say.
+        time_scale: self time at the nominal clock over self time measured (DVFS), None where the profile does not say.
         simulated: the profile says of itself that its times were composed, not measured.
         unknown: dotted JSON key to the reason why figures are missing.
         warnings: plain sentences about the profile itself.
@@ -67,23 +67,18 @@ class OpsPage:
     def __len__(self) -> int:
         return len(self.table)
 
-    def find(self, program_id: int, name: str) -> int | None:
-        """Row of an op by its program and name, None where there is none."""
-        ids = self.table.program_id
-        return next((at for at, known in enumerate(self.table.name) if known == name and ids[at] == program_id), None)
-
 
 def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
     """All HLO ops over some hosts of a run (at least one)."""
     merged = merge_tables([summary.table for summary in summaries])
     table = merged.take(_by_self_time(merged))
-    devices = [summary.device for summary in summaries if summary.device is not None]
-    peaks = devices[0].peaks if devices else Peaks()
+    device = device_of(summaries)
+    peaks = device.peaks if device is not None else Peaks()
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     self_fraction = table.self_ps / total if total else np.full(len(table), np.nan)
-    total_ps = int(table.total_ps.sum())
-    has_scale = bool((table.normalized_ps != table.total_ps).any())
+    scale = clock_scale(table)
+    has_scale = table.has_time_scale
     unknown: dict[str, str] = {}
     if why := why_no_ops(summaries):
         unknown["ops"] = why
@@ -93,11 +88,11 @@ def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
     ):
         if peak is None:
             unknown[f"ops[].{key}"] = reason
-    if not has_scale:
-        unknown["time_scale"] = NO_TIME_SCALE
+    if not (has_scale and busy):
+        unknown["time_scale"] = "no op took any time" if has_scale else NO_TIME_SCALE
     return OpsPage(
         hosts=tuple(summary.host for summary in summaries),
-        device_type=next((device.device_type for device in devices if device.device_type), None),
+        device_type=device.device_type if device is not None else None,
         core_count=sum(summary.core_count for summary in summaries),
         peaks=peaks,
         table=table,
@@ -108,11 +103,16 @@ def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
         idle_ps=total - busy,
         self_fraction=self_fraction,
         cumulative_fraction=np.cumsum(self_fraction),
-        time_scale=float(table.normalized_ps.sum()) / total_ps if has_scale and total_ps else None,
+        time_scale=float(table.self_ps @ scale) / busy if has_scale and busy else None,
         simulated=any(summary.simulated for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries),
     )
+
+
+def clock_scale(table: OpTable) -> NDArray[np.float64]:
+    """float64[n]: time at the nominal clock over time measured, of each op; 1 where it took no time."""
+    return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
 
 
 def _by_self_time(table: OpTable) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.device import HOLDS_OPS
+from tpuprof.parsers.device import DeviceInfo, merge_devices
 from tpuprof.parsers.framework_op import UNKNOWN_TYPE, is_gradient, parse_framework_op
 from tpuprof.parsers.optable import OpTable, merge_tables
 from tpuprof.parsers.pages.overview_page import (
@@ -34,6 +34,7 @@ from tpuprof.parsers.pages.overview_page import (
     StepTime,
     TopOp,
 )
+from tpuprof.parsers.roofline import WORK, work_of
 from tpuprof.parsers.steps import StepGrid, breakdowns
 from tpuprof.parsers.summary import HostSummary
 
@@ -60,7 +61,7 @@ def overview(summaries: Sequence[HostSummary]) -> Overview:
     unknown: dict[str, str] = {}
     steps = _steps(grid)
     environment = _environment(summaries, table, unknown)
-    performance = _performance(summaries, table, grid, unknown)
+    performance = _performance(summaries, table, grid, step_notes[0], unknown)
     if performance.step_time is None:
         unknown["performance.step_time_ms"] = why_no_ops(summaries) or step_notes[0]
     shares, top_ops = _shares(table, summaries), _top_ops(table)
@@ -92,8 +93,8 @@ def why_no_ops(summaries: Sequence[HostSummary]) -> str:
 
 
 def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:
-    device = next((summary.device for summary in summaries if summary.device and summary.device.device_type), None)
-    if device is None:
+    device = device_of(summaries)
+    if device is None or device.device_type is None:
         has_cores = any(summary.core_count or summary.gpu_count for summary in summaries)
         unknown["environment.device_type"] = "the device plane does not name its device" if has_cores else NO_DEVICE
     scopes = [parse_framework_op(op).name for op in set(table.framework_op) if op]
@@ -125,17 +126,20 @@ def common_steps(summaries: Sequence[HostSummary]) -> tuple[StepGrid | None, tup
         return None, (notes[0] if notes else "no step", 0)
     source = "steps" if any(grid.source == "steps" for grid in grids) else "modules"
     grids = [grid for grid in grids if grid.source == source]
+    notes = [summary.step_note for summary in summaries if summary.steps is not None and summary.step_note]
     note = "" if source == "steps" else next((note for note in notes), "")
     if len(grids) == 1:
         return grids[0], (note, grids[0].dropped)
-    names = [name for name in grids[0].names if all(name in grid.names for grid in grids[1:])]
+    shared = set(grids[0].names).intersection(*(grid.names for grid in grids[1:]))
+    names = [name for name in grids[0].names if name in shared]
     if not names:
         return grids[0], (note, sum(len(grid) for grid in grids[1:]))
     return _join_grids(grids, names), (note, max(len(grid) for grid in grids) - len(names))
 
 
 def _join_grids(grids: Sequence[StepGrid], names: Sequence[str]) -> StepGrid:
-    index = [np.array([grid.names.index(name) for name in names], np.int64) for grid in grids]
+    places = [{name: at for at, name in reversed(list(enumerate(grid.names)))} for grid in grids]
+    index = [np.array([at[name] for name in names], np.int64) for at in places]
     all_reduce = []
     for grid, at in zip(grids, index, strict=True):
         number = np.full(len(grid), -1, np.int64)
@@ -150,6 +154,7 @@ def _join_grids(grids: Sequence[StepGrid], names: Sequence[str]) -> StepGrid:
         duration_ps=np.concatenate([grid.duration_ps[:, at] for grid, at in zip(grids, index, strict=True)]),
         part_ps=np.concatenate([grid.part_ps[:, at] for grid, at in zip(grids, index, strict=True)]),
         work=np.concatenate([grid.work[:, at] for grid, at in zip(grids, index, strict=True)]),
+        feed_work=np.concatenate([grid.feed_work[:, at] for grid, at in zip(grids, index, strict=True)]),
         all_reduce=tuple(all_reduce),
         dropped=0,
     )
@@ -192,7 +197,7 @@ def _median(values: NDArray[np.float64]) -> float:
 
 
 def _performance(
-    summaries: Sequence[HostSummary], table: OpTable, grid: StepGrid | None, unknown: dict[str, str]
+    summaries: Sequence[HostSummary], table: OpTable, grid: StepGrid | None, note: str, unknown: dict[str, str]
 ) -> Performance:
     why = why_no_ops(summaries)
     total = sum(summary.total_ps for summary in summaries)
@@ -207,8 +212,7 @@ def _performance(
 
     flops, bandwidth, roofline = _roofline(summaries, table, total)
     no_counters = "the host recorded no {} counters (hardware counters are off by default)"
-    host_ops = "host events are not read yet"
-    note = next((summary.step_note for summary in summaries if summary.step_note), "")
+    host_ops = "the overview does not read the host's events yet; the page framework-ops does"
     return Performance(
         step_time=None if grid is None else step_time(grid, note if grid.source == "modules" else ""),
         device_duty_cycle_percent=known("device_duty_cycle_percent", _ratio(active, watched), "no device events"),
@@ -227,8 +231,12 @@ def _performance(
         device_op_percent=known("op_placement.device_percent", None, host_ops),
         eager_host_percent=known("eager_percent.host", None, host_ops),
         eager_device_percent=known("eager_percent.device", None, host_ops),
-        bits16_percent=known("compute_precision.bits16_percent", None, "op shapes are not read yet"),
-        bits32_percent=known("compute_precision.bits32_percent", None, "op shapes are not read yet"),
+        bits16_percent=known(
+            "compute_precision.bits16_percent", None, "the overview does not weigh the shapes of ops yet"
+        ),
+        bits32_percent=known(
+            "compute_precision.bits32_percent", None, "the overview does not weigh the shapes of ops yet"
+        ),
     )
 
 
@@ -248,21 +256,21 @@ def _roofline(
 
     Work is that of all ops without the ops that hold others (their work is their contents'), time the cores' whole time
     with idle, as in the `Program` row of XProf's roofline page; the efficiency is the larger of the two utilizations.
+    FLOPs are the model's (the roofline page takes the compiler's, which count rematerialization too).
     """
-    device = next((summary.device for summary in summaries if summary.device is not None), None)
-    leaf = np.array([category not in HOLDS_OPS for category in table.category], np.bool_)
+    device = device_of(summaries)
+    work = work_of(table)
     seconds = total_ps / 1e12
 
     def share(work: np.ndarray, peak: float | None, what: str) -> tuple[float | None, str]:
         if peak is None:
             return None, f"the device plane gives no peak {what}"
-        chosen = work[leaf] if len(work) else work
-        if not seconds or not np.isfinite(chosen).any():
+        if not seconds or not np.isfinite(work).any():
             return None, f"no op carries its {what}"
-        return 100.0 * float(np.nansum(chosen)) / seconds / peak, ""
+        return 100.0 * float(np.nansum(work)) / seconds / peak, ""
 
-    flops = share(table.model_flops, device.peaks.flops_per_second if device else None, "FLOPS")
-    bandwidth = share(table.hbm_bytes, device.peaks.hbm if device else None, "HBM bandwidth")
+    flops = share(work[:, WORK.index("model_flops")], device.peaks.flops_per_second if device else None, "FLOPS")
+    bandwidth = share(work[:, WORK.index("hbm")], device.peaks.hbm if device else None, "HBM bandwidth")
     if flops[0] is None or bandwidth[0] is None:
         return flops, bandwidth, (None, flops[1] or bandwidth[1])
     return flops, bandwidth, (max(flops[0], bandwidth[0]), "")
@@ -417,6 +425,18 @@ def _input_bottleneck(infeed: float, outfeed: float, idle: float) -> Bottleneck:
     return Bottleneck(kind, infeed, outfeed, idle, words, tuple(advice))  # type: ignore[arg-type]
 
 
+def device_of(summaries: Sequence[HostSummary]) -> DeviceInfo | None:
+    """What the hosts' device planes say of the device, each figure from the first host that has it."""
+    return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
+
+
+def dropped_steps(grid: StepGrid | None, step_notes: tuple[str, int]) -> list[str]:
+    """What to say about steps that not all cores have."""
+    if grid is None or not step_notes[1]:
+        return []
+    return [f"{step_notes[1]} steps were left out: not every core has them"]
+
+
 def warnings_of(
     summaries: Sequence[HostSummary], grid: StepGrid | None = None, step_notes: tuple[str, int] = ("", 0)
 ) -> tuple[str, ...]:
@@ -425,8 +445,10 @@ def warnings_of(
     for summary in summaries:
         found += [problem.sentence for problem in summary.problems]
         found += [f"the profiler reports: {text}" for text in summary.warnings]
-    if grid is not None and step_notes[1]:
-        found.append(f"{step_notes[1]} steps were left out: not every core has them")
+        found += summary.remarks
+    if len(summaries) > 1:
+        found += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
+    found += dropped_steps(grid, step_notes)
     without = [summary.host for summary in summaries if not summary.core_count and not summary.gpu_count]
     if without:
         found.append(f"no device plane on {', '.join(without)}: no accelerator there, or the device tracer was off")

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview import common_steps, why_no_ops
+from tpuprof.parsers.pages.overview import common_steps, dropped_steps, why_no_ops
 from tpuprof.parsers.pages.overview_page import StepSource
-from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, work_of
+from tpuprof.parsers.roofline import WORK_COUNT, Rates, feeds, rates, work_of
 from tpuprof.parsers.steps import INFEED, OUTFEED, StepGrid
 from tpuprof.parsers.summary import HostSummary
 
-INFEED_AND_OUTFEED = frozenset({"infeed", "outfeed"})
+LONGEST_PS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,11 @@ class RooflinePage:
         with_infeed: whether infeed and outfeed ops count.
         counts: bool[n] over the rows of `ops`; False for infeed and outfeed ops that are left out.
         program: one point over the whole capture.
-        average_step: one point over all complete steps, none without steps; its time is the sum over the steps.
+        average_step: one point, the mean over all steps; none without steps.
         steps: a point a step, in order of time.
         step_source: markers or inferred periods, None without steps.
         unknown: dotted JSON key to the reason why figures are missing.
+        warnings: plain sentences about the profile itself.
     """
 
     ops: OpsPage
@@ -67,50 +68,58 @@ class RooflinePage:
     steps: RooflinePoints
     step_source: StepSource | None
     unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
 
 
 def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: bool = True) -> RooflinePage:
     """The roofline over some hosts of a run, given its HLO ops."""
-    feeds = np.array([category in INFEED_AND_OUTFEED for category in ops.table.category], np.bool_)
-    counts = np.ones(len(ops), np.bool_) if with_infeed else ~feeds
-    scale = ops.time_scale or 1.0
-    left_out = 0 if with_infeed else int(ops.table.total_ps[feeds].sum())
+    is_feed = feeds(ops.table)
+    counts = np.ones(len(ops), np.bool_) if with_infeed else ~is_feed
+    left_out = 0 if with_infeed else int(ops.table.self_ps[is_feed].sum())
     work = _added(work_of(ops.table)[counts])
-    program = _points(("program",), np.array([ops.total_ps - left_out], np.int64), work[None], ops, scale)
-    grid, (note, _) = common_steps(summaries)
+    time = np.array([min(max(0, ops.total_ps - left_out), LONGEST_PS)], np.int64)
+    program = _points(("program",), time, work[None], ops)
+    grid, step_notes = common_steps(summaries)
     unknown = dict(ops.unknown)
     unknown.pop("time_scale", None)
     if grid is None:
-        unknown["steps"] = why_no_ops(summaries) or note
+        unknown["steps"] = why_no_ops(summaries) or step_notes[0]
     times, step_work = (
         _steps(grid, with_infeed) if grid is not None else (np.zeros(0, np.int64), np.zeros((0, WORK_COUNT)))
     )
-    whole, whole_work = (times.sum(keepdims=True), _added(step_work)[None]) if len(times) else (times, step_work)
+    mean, mean_work = times, step_work
+    if len(times):
+        mean, mean_work = times.sum(keepdims=True) // len(times), _added(step_work)[None] / len(times)
     return RooflinePage(
         ops=ops,
         with_infeed=with_infeed,
         counts=counts,
         program=program,
-        average_step=_points(("average step",) * min(1, len(times)), whole, whole_work, ops, scale),
-        steps=_points(() if grid is None else grid.names, times, step_work, ops, scale),
+        average_step=_points(("average step",) * min(1, len(times)), mean, mean_work, ops),
+        steps=_points(() if grid is None else grid.names, times, step_work, ops),
         step_source=None if grid is None else grid.source,
         unknown=unknown,
+        warnings=tuple(dict.fromkeys((*ops.warnings, *dropped_steps(grid, step_notes)))),
     )
 
 
-def _points(
-    names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], ops: OpsPage, scale: float
-) -> RooflinePoints:
+def _points(names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], ops: OpsPage) -> RooflinePoints:
+    """Points whose time at the nominal clock is in the proportion of the whole capture's, with idle time as it is."""
     total = times.astype(np.float64)
+    busy = ops.total_ps - ops.idle_ps
+    scale = 1.0 if not ops.total_ps else (ops.idle_ps + busy * (ops.time_scale or 1.0)) / ops.total_ps
     return RooflinePoints(names, times, work, rates(work, total, total * scale, ops.peaks))
 
 
 def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float64]]:
     """Time and work of each step over all cores."""
     times = grid.duration_ps.sum(axis=0)
-    if not with_infeed:
-        times = times - grid.part_ps[:, :, [INFEED, OUTFEED]].sum(axis=(0, 2))
-    return times, np.stack([_added(grid.work[:, at]) for at in range(len(grid))])
+    work = np.stack([_added(grid.work[:, at]) for at in range(len(grid))])
+    if not with_infeed:  # an infeed that began in a step may end after it
+        times = np.maximum(times - grid.part_ps[:, :, [INFEED, OUTFEED]].sum(axis=(0, 2)), 0)
+        fed = np.stack([_added(grid.feed_work[:, at]) for at in range(len(grid))])
+        work = np.maximum(work - np.nan_to_num(fed), 0.0)
+    return times, work
 
 
 def _added(work: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -102,6 +102,7 @@ def test_an_asynchronous_op_explains_itself() -> None:
     efficiency[0] = 40.0
     page = replace(PAGE, rates=replace(PAGE.rates, efficiency=efficiency))
     text = " ".join(plain(line).strip() for line in op_card(page, details(), 60, BLOCK))
+    assert "bound by unknown: its work would take 40 times the peak" in text
     assert "asynchronously" in text
 
 

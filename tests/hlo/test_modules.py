@@ -13,7 +13,8 @@ from tests.demo.hlo_module import Module, leaves
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.hlo import modules as modules_module
 from tpuprof.parsers.hlo.matrix import matrix_works
-from tpuprof.parsers.hlo.modules import HloModule, HloModules
+from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.hlo.shapes import shape_of_proto, shapes_in
 from tpuprof.parsers.logdir import open_logdir
 from tpuprof.parsers.proto import hlo_pb2

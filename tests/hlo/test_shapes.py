@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.demo.hlo_module import Module
-from tpuprof.parsers.hlo.modules import HloModules
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.hlo.shapes import (
     COMBINE,
     Shape,

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.test_overview import PROFILES, golden
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.pages.ops import OpsPage, ops_page
 from tpuprof.parsers.roofline import Rates
 from tpuprof.parsers.summary import HostSummary, summarise
@@ -40,6 +41,11 @@ def golden_answer(shared: Path, profile: str, tool: str) -> Any:
 def summary_of(path: Path) -> HostSummary:
     """The one host of a profile; kept, as several tests look at it."""
     return summarise(Trace.open(str(path)), "host0")
+
+
+def modules_of(path: Path) -> HloModules:
+    """The HLO modules of a profile."""
+    return HloModules.of(Trace.open(str(path)))
 
 
 def page_of(shared: Path, profile: str) -> tuple[HostSummary, OpsPage]:

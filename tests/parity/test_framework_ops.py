@@ -35,11 +35,13 @@ from tpuprof.parsers.host_ops import HostOps, host_ops
 from tpuprof.parsers.op_metadata import TRAFFIC
 from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.roofline import work_of
+from tpuprof.parsers.roofline import holds_ops, work_of
 from tpuprof.parsers.xspace.trace import Trace
 
 MEMORY = "XProf takes all bytes for HBM's here; ours takes them by memory where the profile does"
+HELD = "the work of a loop or call is that of the ops inside it; XProf counts both"
 
+WORK = ("measured_flop_rate", "model_flop_rate", "measured_memory_bw", "operational_intensity")
 SHARES = {
     False: ("device_total_self_time_percent", "device_cumulative_total_self_time_percent"),
     True: ("host_total_self_time_percent", "Host_cumulative_total_self_time_percent"),
@@ -102,7 +104,6 @@ def _our_row(page: FrameworkOpsPage, at: int) -> Cells:
 
 
 def _idle_row(is_host: bool, idle_ps: int, share: float, running: float) -> Cells:
-    nothing = ("measured_flop_rate", "model_flop_rate", "measured_memory_bw", "operational_intensity")
     return {
         "host_or_device": "Host" if is_host else "Device",
         "type": "IDLE",
@@ -112,7 +113,7 @@ def _idle_row(is_host: bool, idle_ps: int, share: float, running: float) -> Cell
         "avg_time": 0.0,
         "total_self_time": idle_ps / US,
         "avg_self_time": 0.0,
-        **dict.fromkeys(nothing, 0.0),
+        **dict.fromkeys(WORK, 0.0),
         "bound_by": "Unknown",
         "eager": None,
         **dict.fromkeys(SHARES[not is_host], 0.0),
@@ -130,7 +131,7 @@ def compare_framework_ops(answer: Any, page: FrameworkOpsPage, ops: OpsPage) -> 
             rows.pop("Host/IDLE", None)  # no host was watched
         ours = flat(rows)
         stated = absent(theirs, ours) | columns(theirs, ("eager",), Difference(None, NOT_HELD))
-        stated |= _by_memory(page, ops, theirs)
+        stated |= _by_memory(page, ops, theirs) | _holding(page, ops, theirs)
         part = outcome(theirs, ours, stated)
         total.equal += part.equal
         total.explained += part.explained
@@ -138,20 +139,36 @@ def compare_framework_ops(answer: Any, page: FrameworkOpsPage, ops: OpsPage) -> 
     return total
 
 
+def _holding(page: FrameworkOpsPage, ops: OpsPage, theirs: Cells) -> dict[str, Difference]:
+    """The work of rows that are nothing but loops and calls."""
+    stated: dict[str, Difference] = {}
+    holding = holds_ops(ops.table)
+    for at in np.flatnonzero(~page.is_host).tolist():
+        if holding[_rows_of(ops, page.name[at])].all():
+            key = f"Device/{page.name[at]}: "
+            stated |= {key + name: Difference(None, HELD) for name in WORK if theirs.get(key + name)}
+            stated[key + "bound_by"] = Difference("Unknown", HELD)
+    return stated
+
+
+def _rows_of(ops: OpsPage, name: str) -> list[int]:
+    """The HLO ops of a framework op."""
+    table = ops.table
+    parsed = (parse_framework_op(full).name or own for full, own in zip(table.framework_op, table.name, strict=True))
+    return [row for row, found in enumerate(parsed) if found == name]
+
+
 def _by_memory(page: FrameworkOpsPage, ops: OpsPage, theirs: Cells) -> dict[str, Difference]:
     """What bounds a framework op whose bytes are not all HBM's, from the sums of its HLO ops."""
     table = ops.table
     work = work_of(table)
-    parsed = [parse_framework_op(full).name or name for full, name in zip(table.framework_op, table.name, strict=True)]
     stated: dict[str, Difference] = {}
     for at in np.flatnonzero(~page.is_host).tolist():
-        rows = [row for row, name in enumerate(parsed) if name == page.name[at]]
+        rows = _rows_of(ops, page.name[at])
         key = f"Device/{page.name[at]}: bound_by"
         sums = np.nansum(work[rows], axis=0)
         seconds = float(table.total_ps[rows].sum()) / 1e12
         scale = float(table.total_ps[rows].sum()) / float(table.normalized_ps[rows].sum() or 1)
-        if np.isnan(work[rows, 3]).all():
-            sums[3] = sums[2]
         by_memory = _most_used(sums, seconds, scale, ops.peaks)
         sums[3:] = 0.0
         sums[3] = sums[2]

@@ -1,4 +1,4 @@
-"""The pages against the XProf that is installed, for the bundled demo profile: four cores, loops, fusions, async ops.
+"""The pages against the XProf that is installed: the bundled demo (four cores, loops, async ops) and an odd profile.
 
 Skipped where XProf is not installed: in this interpreter, or in the one that ``TPUPROF_XPROF_PYTHON`` names.
 """
@@ -6,13 +6,15 @@ Skipped where XProf is not installed: in this interpreter, or in the one that ``
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.parity.live import PYTHON, ask, has_xprof
-from tests.parity.op_fields import summary_of
+from tests.parity.odd_profile import odd_profile
+from tests.parity.op_fields import modules_of, summary_of
 from tests.parity.test_framework_ops import compare_framework_ops, host_ops_of
 from tests.parity.test_op_profile import compare_op_profile
 from tests.parity.test_ops import compare_ops
@@ -26,47 +28,61 @@ from tpuprof.tui.demo import demo_path
 Record = Callable[[str, object], None]
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """XProf's answers for the demo."""
+@dataclass(frozen=True)
+class Case:
+    """A profile, XProf's answers about it, and our pages."""
+
+    name: str
+    path: Path
+    answers: dict[str, Any]
+    summary: HostSummary
+    ops: OpsPage
+
+
+@pytest.fixture(scope="module", params=["demo", "odd profile"])
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """One of the profiles, with XProf's answers."""
     if not has_xprof():
         pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
-    return ask(Path(demo_path()).read_bytes(), tmp_path_factory.mktemp("xprof"))
+    folder = tmp_path_factory.mktemp("xprof")
+    path = Path(demo_path())
+    if request.param != "demo":
+        path = folder / "odd.xplane.pb"
+        path.write_bytes(odd_profile())
+    summary = summary_of(path)
+    return Case(request.param, path, ask(path.read_bytes(), folder / "answers"), summary, ops_page([summary]))
 
 
-@pytest.fixture(scope="module")
-def ours() -> tuple[HostSummary, OpsPage]:
-    """Our summary and page of ops of the demo."""
-    summary = summary_of(Path(demo_path()))
-    return summary, ops_page([summary])
-
-
-def test_hlo_ops(answers: dict[str, Any], ours: tuple[HostSummary, OpsPage], record_property: Record) -> None:
-    result = compare_ops(answers["hlo_stats"], ours[1])
+def test_hlo_ops(case: Case, record_property: Record) -> None:
+    result = compare_ops(case.answers["hlo_stats"], case.ops)
     assert result.unexplained == []
-    assert result.compared == 29 * len(ours[1]) == 29 * 490
-    record_property("parity", ("HLO ops, live", result.compared, result.equal, result.explained))
+    assert result.compared == 29 * len(case.ops)
+    record_property("parity", (f"HLO ops, live {case.name}", result.compared, result.equal, result.explained))
 
 
-def test_op_profile(answers: dict[str, Any], ours: tuple[HostSummary, OpsPage], record_property: Record) -> None:
-    summary, page = ours
-    result = compare_op_profile({by: answers[f"op_profile.by_{by}"] for by in GROUPINGS}, page, summary)
+def test_op_profile(case: Case, record_property: Record) -> None:
+    answers = {by: case.answers[f"op_profile.by_{by}"] for by in GROUPINGS}
+    result = compare_op_profile(answers, case.ops, modules_of(case.path))
     assert result.unexplained == []
-    assert result.compared > 90_000
-    record_property("parity", ("op profile, live", result.compared, result.equal, result.explained))
+    assert result.compared > 180 * len(case.ops)
+    record_property("parity", (f"op profile, live {case.name}", result.compared, result.equal, result.explained))
 
 
-def test_framework_ops(answers: dict[str, Any], ours: tuple[HostSummary, OpsPage], record_property: Record) -> None:
-    page = framework_ops_page(ours[1], [host_ops_of(Path(demo_path()))])
-    result = compare_framework_ops(answers["framework_op_stats"], page, ours[1])
+def test_framework_ops(case: Case, record_property: Record) -> None:
+    page = framework_ops_page(case.ops, [host_ops_of(case.path)])
+    result = compare_framework_ops(case.answers["framework_op_stats"], page, case.ops)
     assert result.unexplained == []
-    assert result.compared > 11_000
-    record_property("parity", ("framework ops, live", result.compared, result.equal, result.explained))
+    assert result.compared > 18 * 2 * len(page)
+    record_property("parity", (f"framework ops, live {case.name}", result.compared, result.equal, result.explained))
 
 
-def test_roofline(answers: dict[str, Any], ours: tuple[HostSummary, OpsPage], record_property: Record) -> None:
-    summary, page = ours
-    result = compare_roofline(answers["roofline_model"], page, summary)
+def test_roofline(case: Case, record_property: Record) -> None:
+    result = compare_roofline(case.answers["roofline_model"], case.ops, case.summary)
     assert result.unexplained == []
-    assert result.compared == 17 + 37 * len(answers["roofline_model"][0]["rows"]) > 37_000
-    record_property("parity", ("roofline, live", result.compared, result.equal, result.explained))
+    assert result.compared == 17 + 37 * len(case.answers["roofline_model"][0]["rows"])
+    record_property("parity", (f"roofline, live {case.name}", result.compared, result.equal, result.explained))
+
+
+def test_the_clock_scale_is_xprofs(case: Case) -> None:
+    scale = case.answers["op_profile.by_program"]["aggDvfsTimeScaleMultiplier"]
+    assert scale == pytest.approx(case.ops.time_scale or 1, rel=1e-9)

@@ -20,18 +20,20 @@ from tests.parity.op_fields import (
     golden_answer,
     keyed,
     known,
+    modules_of,
     outcome,
     page_of,
 )
 from tests.parity.test_overview import PROFILES
-from tpuprof.parsers.hlo.modules import HloModule, HloModules
+from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.pages.op_profile import GROUPINGS, Grouping, OpTree, op_profile_page
 from tpuprof.parsers.pages.ops import OpsPage
 from tpuprof.parsers.roofline import work_of
-from tpuprof.parsers.summary import HostSummary
 
 COUNTS = "XProf counts occurrences at categories and below only"
 HELD = "ops that hold others (while, call) have self time of their own; XProf leaves them out of the tree"
+REGION = "XProf leaves ops named region… out of its trees"
 INNER = "the time of ops inside others counts twice in XProf's divisor here, idle time not at all"
 CAPPED = "XProf caps utilizations at 1; more than 1 says that work and time do not belong together"
 MAIN = "XProf calls a program main that no HLO proto names; ours has its name, or its id"
@@ -213,7 +215,7 @@ def _our_fields(tree: OpTree, page: OpsPage, node: int, rows: list[int]) -> Cell
         "bf16Flops": known(tree.work[node, 0]),
         "occurrences": count,
         "avgTimePs": time / count if count else 0.0,
-        "normalizedTimePs": truth(page, rows, 1)["normalizedTimePs"] if rows and node else time,
+        "normalizedTimePs": truth(page, rows, 1, time)["normalizedTimePs"],
         "name": tree.name[node] or f"by_{tree.by}",
         "numChildren": tree.child_count(node),
     }
@@ -330,6 +332,8 @@ def differences(
             stated |= {name: Difference(true[name], INNER) for name in names}
         if kind == "inner" and holding[rows].any():
             stated |= {name: Difference(value, HELD) for name, value in true.items()}
+        if kind in ("root", "program") and any(page.table.name[row].startswith("region") for row in rows):
+            stated |= {name: Difference(value, REGION) for name, value in true.items()}
         if holding[rows].any():
             stated["numChildren"] = Difference(tree.child_count(node), HELD)
         elif any(group.startswith(f"{key}/") for group in mixed):
@@ -381,14 +385,14 @@ def compare_tree(answer: Any, tree: OpTree, page: OpsPage, modules: HloModules) 
     return outcome(flat(theirs.rows), flat(kept), stated)
 
 
-def compare_op_profile(answers: Mapping[Grouping, Any], page: OpsPage, summary: HostSummary) -> Comparison:
+def compare_op_profile(answers: Mapping[Grouping, Any], page: OpsPage, modules: HloModules) -> Comparison:
     """All trees, with and without idle time."""
     total = Comparison()
     for with_idle in (True, False):
         profile = op_profile_page(page, with_idle)
         for by, answer in answers.items():
             name = f"by{by.capitalize()}{'' if with_idle else 'ExcludeIdle'}"
-            part = compare_tree(answer[name], profile.tree(by), page, summary.modules)
+            part = compare_tree(answer[name], profile.tree(by), page, modules)
             total.equal += part.equal
             total.explained += part.explained
             total.unexplained += [f"{name}{line}" for line in part.unexplained]
@@ -401,8 +405,7 @@ def test_every_node_is_xprofs_or_differs_for_a_reason(
     shared: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
     answers: dict[Grouping, Any] = {by: golden_answer(shared, name, f"op_profile.by_{by}") for by in GROUPINGS}
-    summary, page = page_of(shared, name)
-    result = compare_op_profile(answers, page, summary)
+    result = compare_op_profile(answers, page_of(shared, name)[1], modules_of(shared / PROFILES[name]))
     assert result.unexplained == []
     assert result.compared > 500
     record_property("parity", ("op profile", result.compared, result.equal, result.explained))

@@ -65,7 +65,7 @@ def our_rows(page: OpsPage) -> dict[str, Cells]:
                 "avg_self_time": own / US / count,
                 "total_self_time_percent": times(page.self_fraction[at], 100),
                 "cumulative_total_self_time_percent": times(page.cumulative_fraction[at], 100),
-                "dma_stall_percent": times(table.dma_stall_ps[at], 100 / max(total, 1)),
+                "dma_stall_percent": times(table.dma_stall_ps[at], 1 / max(total, 1)),
                 "model_flop_rate": times(rates.model_flops_per_second[at], 1e-9),
                 "normalized_flop_rate": times(rates.flops_per_second[at], 1e-9),
                 "measured_memory_bw": bandwidth(rates.bytes_per_second[at]),

@@ -39,6 +39,8 @@ from tpuprof.parsers.summary import HostSummary
 
 WHOLE = "a program or step is no op: our page gives it no occurrences, self time or share"
 STEP_TIME = "our step time is the sum of each core's own; XProf's the slowest core's times their number"
+VMEM = "XProf passes over the VMEM of a device whose VMEM is not merged with its CMEM"
+CLOCK = "FLOPS utilization is at the nominal clock; XProf scales on demand alone"
 NO_STEPS = "steps that are inferred from modules are no steps of XProf's, whose averages are then 0"
 NO_SCALE = "no op event has a Time Scale Multiplier: XProf calls that 1"
 
@@ -98,7 +100,7 @@ def _point_rows(
     step: str, points: RooflinePoints, core_count: int, count: int = 1, at: int = 0
 ) -> Iterator[tuple[str, Cells]]:
     if len(points):
-        total = int(points.total_ps[at]) / US / count
+        total = int(points.total_ps[at]) / US
         yield (
             f"{step}/0/Program",
             {
@@ -214,11 +216,15 @@ def compare_roofline(answer: Any, ops: OpsPage, summary: HostSummary) -> Compari
         ours |= flat(rows)
         stated |= _step_times(xprof_rows(table), rows)
         stated |= _host_traffic(page)
+        stated |= _nominal_clock(theirs, page)
     zeros = {key: 0 if key.startswith("device: ") and value == "0" else value for key, value in theirs.items()}
     stated |= absent(zeros, ours)
     stated |= {f"device: {name}": Difference(None, NOT_HELD) for name in ("has_merged_vmem", "megacore")}
     if ops.time_scale is None:
         stated["device: time_scale_multiplier"] = Difference(None, NO_SCALE)
+    if theirs["device: has_merged_vmem"] == "0":
+        names = [f"device: {name}" for way in ("read", "write") for name in _vmem(way)]
+        stated |= {name: Difference(ours[name], VMEM) for name in names if ours[name] is not None}
     for key in theirs:
         row, _, column = key.rpartition(": ")
         if row.endswith("/Program") and column in OPS_ONLY:
@@ -227,6 +233,10 @@ def compare_roofline(answer: Any, ops: OpsPage, summary: HostSummary) -> Compari
         averages = (f"{with_infeed}/Average/0/Program: " for with_infeed in (True, False))
         stated |= {key: Difference(None, NO_STEPS) for start in averages for key in theirs if key.startswith(start)}
     return outcome(theirs, ours, stated)
+
+
+def _vmem(way: str) -> tuple[str, str]:
+    return f"peak_vmem_{way}_bw", f"vmem_{way}_ridge_point"
 
 
 def _step_times(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, Difference]:
@@ -241,6 +251,27 @@ def _step_times(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, D
         for name in ("total_time", "avg_time", "total_time_per_core"):
             stated[f"{key}: {name}"] = Difference(float(row[name] or 0) / ratio, STEP_TIME)
     return stated
+
+
+def _nominal_clock(theirs: Cells, page: RooflinePage) -> dict[str, Difference]:
+    """FLOPS utilization at the nominal clock: a program's and step's by the whole capture, idle time as it is."""
+    ops = page.ops
+    if ops.time_scale is None:
+        return {}
+    table = ops.table
+    scale = {
+        f"{page.with_infeed}/Total/{table.program_id[at]}/{table.name[at]}": table.normalized_ps[at]
+        / table.total_ps[at]
+        for at in np.flatnonzero(page.counts).tolist()
+    }
+    start = f"{page.with_infeed}/"
+    whole = 1 - (1 - ops.idle_ps / ops.total_ps) * (1 - ops.time_scale)
+    scale |= {key.partition(": ")[0]: whole for key in theirs if key.startswith(start) and "/Program: " in key}
+    return {
+        f"{key}: compute_efficiency": Difference(float(theirs[f"{key}: compute_efficiency"] or 0) / value, CLOCK)
+        for key, value in scale.items()
+        if theirs[f"{key}: compute_efficiency"]
+    }
 
 
 def _host_traffic(page: RooflinePage) -> dict[str, Difference]:

@@ -16,7 +16,7 @@ from tests.support.big_table import big_page
 from tests.support.golden import check_golden as check_file
 from tests.support.pages import training_overview
 from tpuprof.parsers.errors import Cancelled, Problem
-from tpuprof.parsers.hlo.modules import HloModules
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page

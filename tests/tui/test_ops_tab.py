@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from tests.tui.stage import (
@@ -149,8 +150,32 @@ def test_opening_and_closing() -> None:
         assert view.state.cursor == 1
         await pilot.press("h")
         assert len(view.state.rows) == first
-        await pilot.press("enter", "enter")
-        assert len(view.state.rows) == first
+        await pilot.press("enter")
+        assert app.popups.popup is not None  # the whole card
+
+    play(act)
+
+
+def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        state = tree(app).state
+        at = next(at for at, row in enumerate(state.rows) if row.hidden)
+        last = state.tree.name[state.rows[at - 1].node]
+        await pilot.press(*["j"] * at, "enter")
+        assert state.cursor == at
+        assert not state.rows[at].hidden
+        assert state.tree.name[state.rows[at - 1].node] == last
+
+    play(act)
+
+
+def test_keys_that_come_at_once_are_taken_in_order() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in ("v", "slash", "q", "s", "o"):  # a terminal hands on a paste in one go
+            app.screen.post_message(Key(key, None if len(key) > 1 else key))
+        await pilot.pause()
+        assert app._prompt == "qso"
+        assert not app._exit
 
     play(act)
 
@@ -221,7 +246,10 @@ def test_hidden_children_are_counted_and_can_be_shown() -> None:
 def test_idle_can_be_left_out() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "IDLE" in frame(app)
+        await pilot.press("j", "j")
+        row = tree(app).state.row
         await pilot.press("i")
+        assert tree(app).state.row == row
         assert "IDLE" not in frame(app)
         fractions = tree(app).state.tree.time_fraction[tree(app).state.tree.children(0)]
         assert fractions.sum() == pytest.approx(1.0)
@@ -271,7 +299,11 @@ def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
         every = len(table(app).state.rows)
         await pilot.press("slash", "tilde", "left_parenthesis")
         assert len(table(app).state.rows) == every
-        assert app._found and app._found != "no match"
+        assert "not a regex" in app._found
+        await pilot.press("enter")  # the prompt stays, with what is wrong
+        assert "not a regex" in frame(app)
+        await pilot.press("escape")
+        assert len(table(app).state.rows) == every
 
     play(act)
 

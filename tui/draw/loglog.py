@@ -147,7 +147,7 @@ def _marker(scene: Scene, points: Sequence[Point], at: int, glyphs: Glyphs) -> t
     """The character and the style of a point, by its place in the cloud."""
     point = points[int(scene.cloud.at[at])]
     arrow = _beyond(scene.axes, float(scene.cloud.x[at]), float(scene.cloud.y[at]), glyphs)
-    if arrow or not glyphs.letters:
+    if arrow or not (glyphs.letters or point.is_spelt):
         return arrow or MARKER, point.key
     letter = point.letter[:1]
     return letter if letter.isascii() and letter.isprintable() and letter.strip() else "?", point.key

@@ -58,6 +58,7 @@ class Point:
         key: its colour.
         letter: one ASCII character that tells it apart without colours.
         weight: share of the time, 0-1; the heaviest point of a cell is the one that shows.
+        is_spelt: its letter shows in colours too.
     """
 
     intensity: float
@@ -65,6 +66,7 @@ class Point:
     key: StyleKey
     letter: str
     weight: float
+    is_spelt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

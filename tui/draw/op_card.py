@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import byte_rate, count, duration, flop_rate, intensity, percent, share, size
 from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.draw.op_columns import bandwidth_style, flops_style, short_program
+from tpuprof.tui.draw.op_columns import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
+from tpuprof.tui.draw.op_columns import used as used_words
 from tpuprof.tui.draw.overview import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 
@@ -33,7 +34,7 @@ _MOST_SHAPES = 4
 
 
 def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """At most so many lines; the last one says how many more there are."""
+    """At most so many lines; the last one says how many more there are, and the key that shows them."""
     if len(lines) <= height:
         return list(lines)
     if height < 1:
@@ -74,7 +75,7 @@ def op_card(
         lines += _entry("stalled", f"{share(stall / max(1, int(table.total_ps[row])))} waiting for DMA", width, glyphs)
     lines += _matrix(details, width, glyphs) + _padding(details, width, glyphs)
     if table.framework_op[row]:
-        lines += _entry("op", clean(table.framework_op[row], ascii_only), width, glyphs)
+        lines += _entry("op", clean(table.framework_op[row].rstrip(":"), ascii_only), width, glyphs)
     lines += _source(details, excerpt, width, glyphs)
     return lines + _expression(details, width, glyphs)
 
@@ -93,7 +94,7 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
         note = f"no op ran on a core; summed over {cores} core{'s' * (cores != 1)}, gaps between steps included"
         return lines + _entry("idle", note, width, glyphs)
     lines += _resources(tree.rates, node, page.ops.peaks, width, glyphs)
-    wasted = f"{share(float(tree.wasted_fraction[node]))} of all time is below the better of both roofs"
+    wasted = f"{share(float(tree.wasted_fraction[node]))} of all time: what the better used of FLOPS and HBM leaves"
     lines += _entry("wasted", wasted, width, glyphs)
     for at, child in enumerate(tree.children(node)[:3].tolist()):
         words = f"{share(float(tree.time_fraction[child]))} {clean(tree.name[child], ascii_only)}"
@@ -165,7 +166,7 @@ def _meter(label: str, rate: str, peak: str, used: float, is_flops: bool, width:
     unit = "" if is_flops else "B/s"
     known = math.isfinite(used)
     words = f"{rate:>6}{unit if rate[-1:].isalpha() and rate != 'n/a' else ''} of {peak}"
-    spans: list[Span] = [(f"{label:<{LABEL}}", "dim"), (f"{words:<18}", "text"), (f"{share(used):>6} ", key)]
+    spans: list[Span] = [(f"{label:<{LABEL}}", "dim"), (f"{words:<18}", "text"), (f"{used_words(used):>6} ", key)]
     room = min(12, width - sum(len(text) for text, _ in spans) - 1)
     if known and room >= 3:
         filled, empty = small_bar(min(1.0, used), room, glyphs)
@@ -178,12 +179,15 @@ def _verdict(page: OpsPage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
     bound = page.rates.bound_name(row)
     if bound == "unknown":
         return _entry("bound by", "unknown: no FLOPs or bytes are counted for it, or no peaks are known", width, glyphs)
-    words = f"{bound}, {share(float(page.rates.efficiency[row]))} of the roof"
+    efficiency = float(page.rates.efficiency[row])
+    if efficiency > IMPLAUSIBLE:
+        words = f"unknown: its work would take {efficiency:.3g} times the peak of {bound}. "
+        words += "It runs asynchronously, so that its work is not done in its time"
+        return _entry("bound by", words, width, glyphs)
+    words = f"{bound}, {share(efficiency)} of the roof"
     value = float(page.rates.operational_intensity[row])
     if math.isfinite(value) and value > 0:
         words += f"; {intensity(value)} FLOP/byte"
-    if float(page.rates.efficiency[row]) > 1:
-        words += ". Above 100%: it runs asynchronously, so its work and its time do not belong together"
     return _entry("bound by", words, width, glyphs)
 
 

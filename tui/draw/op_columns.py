@@ -22,22 +22,34 @@ if TYPE_CHECKING:
     from tpuprof.parsers.roofline import Rates
 
 NAME_WIDTH = 26
+SCOPE_WIDTH = 36
+"""For names of framework ops, whose ends tell them apart."""
+
 CATEGORY_WIDTH = 20
 BAR_WIDTH = 6
 
 _HBM, _ON_CHIP_READ, _ON_CHIP_WRITE, _CMEM_READ, _CMEM_WRITE = range(5)
 
 
+IMPLAUSIBLE = 1.05
+"""Utilization from which on an op's work can't have been done in its time: it runs asynchronously."""
+
+
+def used(utilization: float) -> str:
+    """A utilization; of an asynchronous op, whose work and time do not belong together, no more than that it is."""
+    return ">100%" if utilization > IMPLAUSIBLE else share(utilization)
+
+
 def flops_style(utilization: float) -> StyleKey:
     """Green from half of the peak on, red below a fifth: XProf's meaning (a busy matrix unit is good)."""
-    if not math.isfinite(utilization):
+    if not math.isfinite(utilization) or utilization > IMPLAUSIBLE:
         return "dim"
     return "good" if utilization >= 0.5 else "bad" if utilization < 0.2 else "warn"
 
 
 def bandwidth_style(utilization: float) -> StyleKey:
     """Red from two thirds of the peak on, green below a third: XProf's meaning (busy memory holds an op up)."""
-    if not math.isfinite(utilization):
+    if not math.isfinite(utilization) or utilization > IMPLAUSIBLE:
         return "dim"
     return "bad" if utilization >= 2 / 3 else "good" if utilization < 1 / 3 else "warn"
 
@@ -72,7 +84,7 @@ def hlo_op_columns(page: OpsPage, glyphs: Glyphs) -> list[Column]:
         Column("hbm_rate", "HBM B/s", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _HBM])), "text")),
         Column("flops_rate", "FLOP/s", 7, lambda row: (flop_rate(float(rates.flops_per_second[row]) / 1e9), "text")),
         Column("intensity", "FLOP/B", 7, lambda row: (intensity(float(rates.operational_intensity[row])), "text")),
-        Column("roof", "of roof", 7, lambda row: (share(float(rates.efficiency[row])), "text")),
+        Column("roof", "of roof", 7, lambda row: (used(float(rates.efficiency[row])), "text")),
         Column("cumulative", "cumul.", 6, lambda row: (share(float(page.cumulative_fraction[row])), "text")),
         Column("total", "total time", 10, time(table.total_ps)),
         Column("model_rate", "model/s", 7, lambda row: (_giga(rates.model_flops_per_second[row]), "text")),
@@ -114,7 +126,7 @@ def framework_op_columns(page: FrameworkOpsPage, glyphs: Glyphs) -> list[Column]
 
     return [
         *_leading(page.op_class, page.self_fraction, most, glyphs),
-        _name_column(page.name, glyphs),
+        _name_column(page.name, glyphs, SCOPE_WIDTH),
         *_rate_columns(rates),
         Column("self", "self time", 9, lambda row: (duration(int(page.self_ps[row]), ascii_only), "text")),
         Column("count", "count", 8, lambda row: (count(int(page.occurrences[row])), "text")),
@@ -137,7 +149,7 @@ def roofline_columns(page: OpsPage, glyphs: Glyphs) -> list[Column]:
         _name_column(table.name, glyphs),
         Column("intensity", "FLOP/B", 7, lambda row: (intensity(float(rates.operational_intensity[row])), "text")),
         Column("flops_rate", "FLOP/s", 7, lambda row: (_giga(rates.flops_per_second[row]), "text")),
-        Column("roof", "of roof", 7, lambda row: (share(float(rates.efficiency[row])), "text")),
+        Column("roof", "of roof", 7, lambda row: (used(float(rates.efficiency[row])), "text")),
         Column("bound", "bound by", 10, lambda row: _bound(rates, row), right=False),
         *_rate_columns(rates),
         Column("self", "self time", 9, lambda row: (duration(int(table.self_ps[row]), ascii_only), "text")),
@@ -163,29 +175,31 @@ def _leading(classes: Sequence[OpClass], fraction: NDArray[np.float64], most: fl
     ]
 
 
-def _name_column(names: tuple[str, ...], glyphs: Glyphs) -> Column:
+def _name_column(names: tuple[str, ...], glyphs: Glyphs, width: int = NAME_WIDTH) -> Column:
     ascii_only = glyphs.name == "ascii"
 
     def name(row: int) -> Span:
         return clean(names[row], ascii_only), "strong"
 
-    return Column("name", "op", NAME_WIDTH, name, right=False, fixed=True, grows=True)
+    return Column("name", "op", width, name, right=False, fixed=True, grows=True)
 
 
 def _rate_columns(rates: Rates) -> list[Column]:
     def flops(row: int) -> Span:
         value = float(rates.flops_utilization[row])
-        return share(value), flops_style(value)
+        return used(value), flops_style(value)
 
     def hbm(row: int) -> Span:
         value = float(rates.bandwidth_utilization[row, _HBM])
-        return share(value), bandwidth_style(value)
+        return used(value), bandwidth_style(value)
 
     return [Column("flops", "FLOPS", 6, flops), Column("hbm", "HBM", 6, hbm)]
 
 
 def _bound(rates: Rates, row: int) -> Span:
     name = rates.bound_name(row)
+    if float(rates.efficiency[row]) > IMPLAUSIBLE:
+        return "async", "dim"
     return name, "dim" if name == "unknown" else "text"
 
 

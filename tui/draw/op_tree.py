@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit
-from tpuprof.tui.draw.op_columns import bandwidth_style, flops_style, short_program
+from tpuprof.tui.draw.op_columns import bandwidth_style, flops_style, short_program, used
 from tpuprof.tui.draw.overview import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 
@@ -83,8 +83,8 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, wi
     if is_idle:
         spans.append((" " * (2 * _SHARE + 2), under))
     else:
-        spans.append((f"{share(flops):>{_SHARE}} ", "cursor" if selected else flops_style(flops)))
-        spans.append((f"{share(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
+        spans.append((f"{used(flops):>{_SHARE}} ", "cursor" if selected else flops_style(flops)))
+        spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
     if width >= WIDE:
         number = int(tree.occurrences[node])
         is_op = tree.kind[node] in ("op", "duplicates")

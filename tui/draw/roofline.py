@@ -13,7 +13,11 @@ from tpuprof.tui.draw.overview import CLASS_STYLE
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tpuprof.parsers.pages.roofline import RooflinePage, RooflinePoints
+    from tpuprof.parsers.roofline import Rates
 
 DECADES_BELOW_PEAK = 6
 
@@ -33,17 +37,19 @@ def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
     peaks = page.ops.peaks
     device = clean(page.ops.device_type or "device unknown", ascii_only)
     spans: list[Span] = [(f" {device}", "strong")]
+    if peaks.flops_per_second is None and peaks.hbm is None:
+        return [fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")], width, glyphs)]
     spans += [("  peak ", "dim"), (f"{flop_rate(_giga(peaks.flops_per_second))}FLOP/s", "text")]
     spans += [("  HBM ", "dim"), (f"{byte_rate(peaks.hbm)}B/s", "text")]
     if peaks.vmem_read is not None and width >= 100:
-        rates = f"{byte_rate(peaks.vmem_read)} {glyphs.dash} {byte_rate(peaks.vmem_write)}B/s"
-        spans += [("  VMEM ", "dim"), (rates, "text")]
+        spans += [("  VMEM read ", "dim"), (f"{byte_rate(peaks.vmem_read)}B/s", "text")]
+        spans += [(" write ", "dim"), (f"{byte_rate(peaks.vmem_write)}B/s", "text")]
     spans += [("  ridge ", "dim"), (f"{intensity(peaks.ridge_point)} FLOP/B", "text")]
-    program: list[Span] = [(" program ", "dim"), *_reached(page.program)]
+    program: list[Span] = [(" P", "strong"), (" program ", "dim"), *_reached(page.program)]
     if len(page.average_step):
         steps = len(page.steps)
         reached = share(float(page.average_step.rates.efficiency[0]))
-        program += [(f"  {glyphs.dot} {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
+        program += [("  s", "strong"), (f" {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
     missing = _not_drawn(page)
     if sum(len(text) for text, _ in (*program, *missing)) > width:
         return [fit(spans, width, glyphs), fit(program, width, glyphs), fit(missing, width, glyphs)]
@@ -81,13 +87,14 @@ def _reached(points: RooflinePoints) -> list[Span]:
 def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int | None = None) -> list[Line]:
     """The ops, coloured by class, the steps and the program under the roof."""
     rates, fraction = page.ops.rates, page.ops.self_fraction
+    intensities = bounding_intensity(rates)
     points: list[Point] = []
     cursor, floor = None, _floor(page)
     shown = [at for at in range(min(len(page.ops), MOST_POINTS)) if page.counts[at]]
     if row is not None and row >= MOST_POINTS and page.counts[row]:
         shown.append(row)
     for at in shown:
-        x, y = float(rates.operational_intensity[at]), float(rates.flops_per_second[at])
+        x, y = float(intensities[at]), float(rates.flops_per_second[at])
         if not (math.isfinite(x) and math.isfinite(y) and x > 0 and y > floor):
             continue
         if at == row:
@@ -102,13 +109,34 @@ def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int |
 def _whole(points: RooflinePoints, letter: str) -> list[Point]:
     """Steps or the program: they stand before the ops that share their cell."""
     rates = points.rates
-    pairs = zip(rates.operational_intensity.tolist(), rates.flops_per_second.tolist(), strict=True)
-    return [Point(x, y, "strong", letter, 1.0 if letter == "P" else 0.5) for x, y in pairs if x > 0 and y > 0]
+    pairs = zip(bounding_intensity(rates).tolist(), rates.flops_per_second.tolist(), strict=True)
+    weight = 1.0 if letter == "P" else 0.5
+    return [Point(x, y, "strong", letter, weight, is_spelt=True) for x, y in pairs if x > 0 and y > 0]
+
+
+def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
+    """float64[n]: FLOPs by byte of the memory that bounds an op, of all memories for one that compute bounds.
+
+    So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
+    """
+    import numpy as np  # noqa: PLC0415 - not before a profile is open
+
+    found = rates.operational_intensity.copy()
+    for at, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
+        rows = np.flatnonzero((rates.bound_by == at) & (rates.bandwidth[:, column] > 0))
+        found[rows] = rates.flops_per_second[rows] / rates.bandwidth[rows, column]
+    return found
 
 
 def _roofs(page: RooflinePage) -> list[Roof]:
     peaks = page.ops.peaks
-    known = (("HBM", peaks.hbm), ("CMEM", peaks.cmem_read), ("VMEM", peaks.vmem_read))
+    known = (
+        ("HBM", peaks.hbm),
+        ("CMEM rd", peaks.cmem_read),
+        ("CMEM wr", peaks.cmem_write),
+        ("VMEM rd", peaks.vmem_read),
+        ("VMEM wr", peaks.vmem_write),
+    )
     return [Roof(name, rate) for name, rate in known if rate is not None]
 
 

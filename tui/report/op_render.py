@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tpuprof.parsers.hlo.modules import HloModules, Instruction
+from tpuprof.parsers.hlo.modules import Instruction
+from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import Run
 from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.op_profile import OpProfilePage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tpuprof.tui.actions import MOTION_HELP
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.theme import AnyLine
@@ -66,6 +67,21 @@ class Tab(LineCanvas):
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
         """Title and text of what Enter opens on what is under the cursor."""
         return None
+
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """What the motions do here, for help: keys and meaning."""
+        return MOTION_HELP
+
+    @property
+    def note(self) -> str:
+        """A sentence on top of the notes."""
+        return ""
+
+    @property
+    def search_failed(self) -> bool:
+        """Whether the text searched for last can't be searched for."""
+        return False
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor, where there is room for it."""

@@ -15,7 +15,8 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.source_lines import SourceExcerpt
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.hlo.modules import HloModule, HloModules
+    from tpuprof.parsers.hlo.modules import HloModule
+    from tpuprof.parsers.hlo.programs import HloModules
     from tpuprof.parsers.pages.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops import OpsPage
     from tpuprof.parsers.pages.roofline import RooflinePage

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 
 class TableView:
-    """The table of HLO ops; base of the other tables."""
+    """The table of HLO ops; base of the other tables.
+
+    Attributes:
+        state: what it shows.
+        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
+    """
 
     commands: tuple[str, ...] = ("sort", "reverse")
     has_low_card = True
@@ -40,6 +45,7 @@ class TableView:
         self._page_rows = 1
         self._columns: tuple[tuple[Glyphs, list[Column]], ...] = ()
         self._looked_at: OpColumns | None = None
+        self.is_filter_wrong = False
 
     # --- what differs between tables
 
@@ -144,7 +150,9 @@ class TableView:
         try:
             kept = parse_filter(text).mask(self._search_columns) if text.strip() else None
         except FilterError as error:
+            self.is_filter_wrong = True
             return str(error)
+        self.is_filter_wrong = False
         self.state.filter_text = text.strip()
         self._arrange(kept)
         return counted(len(self.state.rows), "row") if text.strip() else ""

@@ -103,24 +103,38 @@ class TreeState:
         """So many rows down."""
         self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
 
-    def toggle(self) -> bool:
-        """Opens or closes the row under the cursor; False for one without children. A row of hidden ones shows all."""
+    def toggle(self) -> None:
+        """Opens or closes the row under the cursor, where it has children."""
         row = self.row
-        if row is None or (row.is_open is None and not row.hidden):
-            return False
-        if row.hidden:
-            self.top, self.most = False, False
-        else:
+        if row is not None and row.is_open is not None:
             self.open.symmetric_difference_update({(row.node, row.path)})
+            self.refresh()
+
+    def show_hidden(self) -> bool:
+        """On a row of hidden nodes shows them all, the cursor on the first of them; False on another row."""
+        row = self.row
+        if row is None or not row.hidden:
+            return False
+        siblings = self.tree.children(row.node, self.sort)
+        first = int(siblings[len(siblings) - row.hidden])
+        self.top, self.most = False, False
         self.refresh()
+        self.cursor = self._find(first)
         return True
+
+    def _find(self, node: int) -> int:
+        """Index of a node's row; the cursor where it is not shown."""
+        place = (node, ())
+        return next((at for at, row in enumerate(self.rows) if not row.hidden and _place(row) == place), self.cursor)
 
     def into(self) -> None:
         """Opens the row, or goes to its first child where it is open."""
         row = self.row
-        if row is not None and row.is_open:
+        if row is not None and row.hidden:
+            self.show_hidden()
+        elif row is not None and row.is_open:
             self.move(1)
-        elif row is not None and row.is_open is not None:
+        else:
             self.toggle()
 
     def out(self) -> None:
@@ -142,7 +156,7 @@ class TreeState:
         if all(_place(row) != (node, ()) or row.hidden for row in self.rows):
             self.top, self.most = False, False
             self.refresh()
-        self.cursor = next((at for at, row in enumerate(self.rows) if _place(row) == (node, ())), self.cursor)
+        self.cursor = self._find(node)
 
     def switch(self, tree: OpTree) -> None:
         """Shows another tree; the cursor goes to the same op where it has one."""
@@ -152,6 +166,11 @@ class TreeState:
         self.__post_init__()
         if wanted >= 0:
             self.reveal(op_node(tree, wanted))
+
+    def replace(self, tree: OpTree) -> None:
+        """Shows the same tree with or without its last node, idle time: what is open stays open, the cursor stays."""
+        self.tree = tree
+        self.refresh()
 
 
 def op_node(tree: OpTree, row: int) -> int:

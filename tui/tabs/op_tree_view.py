@@ -80,7 +80,8 @@ class TreeView:
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
-        parts = [f"by {self.state.by}"]
+        by = "framework scope" if self.state.by == "provenance" else self.state.by
+        parts = [f"by {by}"]
         parts += [f"top {TOP}"] if self.state.top else []
         parts += ["top 90%"] if self.state.most else []
         parts += [] if self._with_idle else ["idle left out"]
@@ -101,7 +102,7 @@ class TreeView:
 
     def enter(self) -> bool:
         """Opens or closes what is under the cursor; False where there is nothing to open."""
-        return self.state.toggle()
+        return self.state.show_hidden()
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
@@ -110,10 +111,10 @@ class TreeView:
             order: tuple[Grouping, ...] = ("program", "category", "provenance")
             following = order[(order.index(state.by) + 1) % len(order)]
             state.switch(self._page.tree(following))
-            return f"grouped by {following}"
+            return f"grouped by {'framework scope' if following == 'provenance' else following}"
         if name == "idle":
             self._with_idle = not self._with_idle
-            state.switch(self._page.tree(state.by))
+            state.replace(self._page.tree(state.by))
             return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
         if name == "sort":
             state.sort = "wasted" if state.sort == "time" else "time"

@@ -44,7 +44,7 @@ CARD_DELAY_SECONDS = 0.08
 GUTTER = 3
 """Cells between list and card."""
 
-LOW = 10
+LOW = 14
 """Rows of the list and card below which there is no card; Enter opens it."""
 
 
@@ -90,9 +90,8 @@ class OpsTab(Tab):
 
     def show_pages(self, pages: OpPages) -> None:
         """Shows the ops of a run; the view stays, cursors go to the top."""
-        self._generation += 1
+        self._forget()
         self._pages = pages
-        self._asked = set()
         named = frozenset(number for modules in pages.modules for number in modules.names)
         self._shelf = Shelf(self._want, named)
         views: dict[int, View] = {
@@ -116,8 +115,16 @@ class OpsTab(Tab):
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of the ops."""
-        self._pages, self._views, self._state = None, {}, state
+        self._forget()
+        self._state = state
         self.redraw()
+
+    def _forget(self) -> None:
+        """Drops what was shown, and all that is still on its way for it."""
+        self._pages, self._views = None, {}
+        self._generation += 1
+        self._asked = set()
+        self.card_is_late = False
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """Headline, views, list and card; or the state."""
@@ -227,10 +234,34 @@ class OpsTab(Tab):
         if self._pages is None:
             return super().foot_keys
         if self._at == TREE:
-            keys = (FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("Enter", "open"))
+            keys = (FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open"))
         else:
-            keys = (FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", "in tree"), FootKey("Enter", "details"))
+            where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
+            keys = (FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details"))
         return keys
+
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """What the motions do in this view, for help."""
+        across = "Open, close a node; into it, out of it" if self._at == TREE else "Bring other columns into view"
+        return (
+            ("j k, down up", "Next, previous row"),
+            ("l h, right left", across),
+            ("g G, Home End", "First, last row"),
+            ("PgDn PgUp", "One screen down, up"),
+            ("ctrl+d ctrl+u", "Half a screen down, up"),
+            ("Enter", "The whole card; on a row of hidden nodes, all of them"),
+        )
+
+    @property
+    def note(self) -> str:
+        """The headline in full."""
+        return self._pages.profile.headline if self._pages is not None else ""
+
+    @property
+    def search_failed(self) -> bool:
+        """Whether the last text was no filter."""
+        return isinstance(self.view, TableView) and self.view.is_filter_wrong
 
     @property
     def selection(self) -> str | None:

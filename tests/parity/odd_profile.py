@@ -1,0 +1,117 @@
+"""A profile with what the demo has not: a scaled clock, DMA stalls, custom calls, work of loops, ops named region."""
+
+from __future__ import annotations
+
+from tests.support.build import PlaneBuilder, StatInput
+from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+
+US = 1_000_000
+STEP = 1000 * US
+
+PEAKS = {
+    "peak_teraflops_per_second": 100.0,
+    "peak_hbm_bw_gigabytes_per_second": 1000.0,
+    "peak_sram_rd_bw_gigabytes_per_second": 5000.0,
+    "peak_sram_wr_bw_gigabytes_per_second": 4000.0,
+    "peak_vmem_rd_bw_gigabytes_per_second": 9000.0,
+    "peak_vmem_wr_bw_gigabytes_per_second": 8000.0,
+}
+
+
+def breakdown(*entries: tuple[int, int, int]) -> bytes:
+    """Memory accesses as (1 read, 2 write; 1 HBM, 2 CMEM, 3 VMEM; bytes)."""
+    message = MemoryAccessBreakdown()
+    for way, space, amount in entries:
+        message.memory_accessed.add(operation_type=way, memory_space=space, bytes_accessed=amount)
+    return message.SerializeToString()
+
+
+OPS: dict[str, tuple[str, dict[str, StatInput]]] = {
+    "while.1": ("while", {"flops": 123_456_789, "bytes_accessed": 99_999}),
+    "fusion.1": (
+        "convolution fusion",
+        {
+            "flops": 2_000_000_000,
+            "model_flops": 1_900_000_000,
+            "bytes_accessed": 60_000_000,
+            "memory_access_breakdown": breakdown(
+                (1, 1, 20_000_000), (2, 1, 10_000_000), (1, 2, 9_000_000), (2, 2, 1_000_000), (1, 3, 15_000_000)
+            ),
+            "tf_op": "jit(f)/a/dot_general:",
+            "source": "a.py:3",
+            "source_stack": "a.py:3\nb.py:4",
+        },
+    ),
+    "fusion.2": ("loop fusion", {"deduplicated_name": "fusion.2", "tf_op": "jit(f)/a/add:"}),
+    "fusion.3": ("loop fusion", {"deduplicated_name": "fusion.2", "tf_op": "jit(f)/a/add:"}),
+    "call.1": (
+        "custom-call",
+        {
+            "flops": 5_000_000,
+            "bytes_accessed": 70_000,
+            "memory_access_breakdown": breakdown((1, 1, 70_000)),
+            "tf_op": "jit(f)/custom:",
+        },
+    ),
+    "call.2": ("custom-call", {}),
+    "region_0.5": ("non-fusion elementwise", {"flops": 10}),
+    "infeed.1": ("infeed", {}),
+    "multiply.1": (
+        "loop fusion",
+        {
+            "program_id": 9,
+            "flops": 77,
+            "bytes_accessed": 1_000_000,
+            "memory_access_breakdown": breakdown((2, 1, 1_000_000)),
+            "tf_op": "jit(g)/x[y=2]/mul:Mul",
+        },
+    ),
+    "copy.remat": (
+        "copy",
+        {
+            "bytes_accessed": 500,
+            "memory_access_breakdown": breakdown((2, 1, 500)),
+            "tf_op": "jit(f)/rematted_computation/add:",
+        },
+    ),
+    "bitcast.3": ("data formatting", {"memory_access_breakdown": breakdown((1, 5, 700), (2, 4, 300))}),
+    "outfeed.1": ("outfeed", {}),
+}
+"""Category and stats of each op; program 7 unless they say otherwise."""
+
+EVENTS: tuple[tuple[str, int, int, dict[str, StatInput]], ...] = (
+    ("while.1", 0, 500, {}),
+    ("fusion.1", 10, 100, {"Time Scale Multiplier": 0.8, "dma_stall_duration_ps": 7 * US}),
+    ("fusion.2", 150, 50, {"Time Scale Multiplier": 0.5}),
+    ("fusion.3", 210, 60, {}),
+    ("call.1", 300, 40, {}),
+    ("call.2", 350, 20, {}),
+    ("region_0.5", 380, 5, {}),
+    ("infeed.1", 510, 30, {}),
+    ("multiply.1", 550, 70, {}),
+    ("copy.remat", 630, 10, {}),
+    ("bitcast.3", 650, 10, {"dma_stall_duration_ps": 2 * US}),
+    ("outfeed.1", 700, 9, {}),
+)
+"""What happens in each step: op, start and duration in microseconds, stats of the event."""
+
+
+def odd_profile() -> bytes:
+    """Two cores, three steps."""
+    space = XSpace()
+    for core in range(2):
+        plane = PlaneBuilder(space, f"/device:TPU:{core}", core + 1)
+        plane.stat("device_type_string", "TPU v5 lite")
+        for name, value in PEAKS.items():
+            plane.stat(name, value)
+        steps, ops = plane.line("Steps"), plane.line("XLA Ops")
+        for step in range(3):
+            plane.event(steps, plane.event_id(str(step)), step * STEP, STEP)
+            for name, begin, length, stats in EVENTS:
+                category, of_op = OPS[name]
+                known: dict[str, StatInput] = {"program_id": 7, "symbol_id": list(OPS).index(name) + 1, **of_op}
+                metadata = plane.event_id(f"%{name} = f32[8] {name}()", name, hlo_category=category, **known)
+                # an op that starts where a step ends is the next step's here, and both steps' in XProf
+                start = step * STEP + begin * US + 10
+                plane.event(ops, metadata, start, (length + core + step * (name == "fusion.1")) * US, **stats)
+    return space.SerializeToString()
