@@ -25,7 +25,7 @@ XProf also derives `is_eager` for ops that TensorFlow runs inside `EagerKernelEx
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,7 +114,8 @@ def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:
     ops = _Ops(list(plan.named))
     taken = [_take(plan, line, ops, on_chunk) for line in plan.lines]
     # Only now is it known which stages have a type.
-    return merge_host_ops([_thread_ops(events, ops) for events in taken])
+    stages = _Stages.of(ops)
+    return merge_host_ops([_thread_ops(events, ops, stages) for events in taken])
 
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
@@ -244,6 +245,22 @@ class _Ops:
 
 
 @dataclass(frozen=True, slots=True)
+class _Stages:
+    """All stages, once every line has been looked at: their ids, ascending, and the number of each one's op."""
+
+    ids: Int64s
+    number: Int64s
+    by_number: Mapping[int, int]
+
+    @classmethod
+    def of(cls, ops: _Ops) -> _Stages:
+        """The stages among some ops."""
+        pairs = sorted(ops.stage.items())
+        ids, number = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+        return cls(ids, number, {number: stage for stage, number in pairs})
+
+
+@dataclass(frozen=True, slots=True)
 class _Taken:
     """The events of a line that may be ops.
 
@@ -345,9 +362,9 @@ def _numbers(texts: Iterable[str | None], ops: _Ops) -> Int64s:
     return np.array(out, np.int64)
 
 
-def _thread_ops(taken: _Taken, ops: _Ops) -> HostOps:
+def _thread_ops(taken: _Taken, ops: _Ops, stages: _Stages) -> HostOps:
     """Nests the ops of one thread and adds them up."""
-    op = _with_stages(taken, ops)
+    op = _with_stages(taken, stages)
     chosen = np.flatnonzero(op >= 0)
     if not len(chosen):
         return merge_host_ops([])
@@ -358,7 +375,6 @@ def _thread_ops(taken: _Taken, ops: _Ops) -> HostOps:
     used, key = np.unique(op[chosen], return_inverse=True)
     n = len(used)
     found = [ops.ops[number] for number in used.tolist()]
-    stage_of = {number: stage for stage, number in ops.stage.items()}
     eager = np.zeros(n, np.bool_)
     eager[key[taken.eager[chosen]]] = True
     total = int(end.max()) - int(start[0])
@@ -367,7 +383,7 @@ def _thread_ops(taken: _Taken, ops: _Ops) -> HostOps:
     return HostOps(
         name=tuple(item.name for item in found),
         type=tuple(item.type for item in found),
-        stage_id=np.array([stage_of.get(number, 0) for number in used.tolist()], np.int64),
+        stage_id=np.array([stages.by_number.get(number, 0) for number in used.tolist()], np.int64),
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
         total_ps=sum_by_key(key, end - start, n),
         self_ps=sum_by_key(key, nest(start, end).self_ps, n),
@@ -380,12 +396,10 @@ def _thread_ops(taken: _Taken, ops: _Ops) -> HostOps:
     )
 
 
-def _with_stages(taken: _Taken, ops: _Ops) -> Int64s:
+def _with_stages(taken: _Taken, stages: _Stages) -> Int64s:
     """int64[m]: number of each event's op, its stage's where the stage is known, -1 for none."""
-    if not ops.stage or not taken.in_stage.any():
+    if not len(stages.ids) or not taken.in_stage.any():
         return taken.op
-    stage_ids = np.array(sorted(ops.stage), np.int64)
-    numbers = np.array([ops.stage[stage] for stage in stage_ids.tolist()], np.int64)
-    at = np.minimum(np.searchsorted(stage_ids, taken.stage_id), len(stage_ids) - 1)
-    known = taken.in_stage & (stage_ids[at] == taken.stage_id)
-    return np.where(known, numbers[at], taken.op)
+    at = np.minimum(np.searchsorted(stages.ids, taken.stage_id), len(stages.ids) - 1)
+    known = taken.in_stage & (stages.ids[at] == taken.stage_id)
+    return np.where(known, stages.number[at], taken.op)

@@ -6,7 +6,9 @@ columns; a term then looks at each distinct text once, however many rows have it
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +16,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count, repeat
 from operator import contains
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +49,7 @@ LONGEST_SEARCHED = 4000
 """How much of a text a regex sees: time for `a.*b` grows with the square of a text that the profile chose."""
 
 _SAMPLE = 1 << 16  # texts looked at to tell whether a column repeats itself
+_SHORT_REPEAT = 4
 _LONGEST_NUMBER = 40
 _LARGEST_PS = int(np.iinfo(np.int64).max)
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
@@ -302,11 +307,40 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # doubts about nested sets would be written across the screen
+            if _repeats_within(_parser().parse(pattern), False):
+                raise FilterError("the regex repeats a repetition or a choice, which could take forever")
             return re.compile(pattern, re.IGNORECASE)
     except (re.error, ValueError, OverflowError) as error:  # also flags that don't go together, a count over 2**32
         raise FilterError(f"not a regex: {printable(str(error))}") from error
     except RecursionError as error:
         raise FilterError("the regex is nested too deeply") from error
+
+
+def _parser() -> ModuleType:
+    """Python's own parser of regexes: there is no public one, and `re` has no time limit."""
+    return importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+
+
+def _repeats_within(tree: Iterable[tuple[Any, Any]], in_repeat: bool) -> bool:
+    """Whether a part of the regex that repeats without end holds another such part, or a choice.
+
+    Such a regex (``(a+)+$``) can try exponentially many ways to match a text that the profile chose.
+    """
+    for op, value in tree:
+        name = str(op)
+        if name in ("MAX_REPEAT", "MIN_REPEAT"):
+            _, most, inner = value
+            is_long = int(most) > _SHORT_REPEAT
+            if (in_repeat and is_long) or _repeats_within(inner, in_repeat or is_long):
+                return True
+        elif name == "BRANCH":
+            if in_repeat or any(_repeats_within(inner, in_repeat) for inner in value[1]):
+                return True
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP", "ASSERT", "ASSERT_NOT"):
+            inner = value if name == "ATOMIC_GROUP" else value[-1]
+            if _repeats_within(inner, in_repeat):
+                return True
+    return False
 
 
 def _bound(value: str) -> TimeTerm | ShareTerm:

@@ -193,7 +193,7 @@ def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[In
     shift = np.cumsum([0, *(len(table.sources) for table in tables)])
     moved = [np.where(table.source < 0, -1, table.source + at) for table, at in zip(tables, shift, strict=False)]
     source = np.concatenate(moved)[lead]
-    used = np.unique(source[source >= 0])
+    used = np.flatnonzero(np.bincount(source[source >= 0], minlength=1))
     number = np.full(len(everyone) + 1, -1, np.int64)  # the last one stands for -1
     number[used] = np.arange(len(used))
     return number[source], tuple(everyone[at] for at in used.tolist())

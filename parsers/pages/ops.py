@@ -80,14 +80,15 @@ def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
     scale = clock_scale(table)
     has_scale = table.has_time_scale
     unknown: dict[str, str] = {}
-    if why := why_no_ops(summaries):
+    why = why_no_ops(summaries)
+    if why:
         unknown["ops"] = why
     for key, peak, reason in (
         ("flops_utilization", peaks.flops_per_second, NO_PEAK_FLOPS),
         ("hbm_bandwidth_utilization", peaks.hbm, NO_PEAK_HBM),
     ):
         if peak is None:
-            unknown[f"ops[].{key}"] = reason
+            unknown[f"ops[].{key}"] = why or reason
     if not (has_scale and busy):
         unknown["time_scale"] = "no op took any time" if has_scale else NO_TIME_SCALE
     return OpsPage(

@@ -337,3 +337,16 @@ def test_any_text_is_a_filter_or_a_filter_error(text: str) -> None:
     assert said
     assert len(said.splitlines()) == 1
     said.encode("utf-8")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a*)*", "(a|a)*b", "((ab)+c)+", "(?:x{2,}){3,}", "(a+?)*"])
+def test_a_regex_that_could_take_forever_is_refused(pattern: str) -> None:
+    with pytest.raises(FilterError, match="forever"):
+        parse_filter(f"~{pattern}")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["dot.*grad", "fusion\\.[0-9]+$", "(jvp|transpose).*mlp", "a{2}b*", "(a{2}){3}", "[a-z]+_[0-9]+"]
+)
+def test_ordinary_regexes_are_taken(pattern: str) -> None:
+    assert parse_filter(f"~{pattern}").terms
