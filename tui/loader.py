@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
@@ -84,6 +85,8 @@ def op_pages(pages: Pages, host: str | None) -> OpPages:
     """What the ops tab shows at first."""
     from tpuprof.tui.tabs.op_pages import OpPages  # noqa: PLC0415 - when it is asked for
 
+    for module in ("parsers.op_filter", "parsers.pages.op_details", "parsers.pages.op_order", "tui.source_lines"):
+        import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
     return OpPages(
         profile=pages.op_profile(host),
         profile_without_idle=pages.op_profile(host, with_idle=False),

@@ -82,7 +82,7 @@ class LoadingApp(App[None]):
             if not tab.has_page:
                 tab.show_state(state)
 
-    @work(thread=True, exclusive=True, group="load")
+    @work(thread=True, exclusive=True, group="load", description="load")
     def _work(self, job: Job) -> None:
         self._loader.work(job)
 

@@ -435,7 +435,7 @@ class TpuprofApp(LoadingApp):
         if text is not None:
             self._yank(text.encode("utf-8", "replace").decode())
 
-    @work(thread=True, group="yank")
+    @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
         tmux = load_tmux_buffer(text, self.environ)
         self._post_if_running(Yanked(text, tmux, write_yank_file(text, self.environ)))

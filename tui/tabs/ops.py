@@ -294,7 +294,7 @@ class OpsTab(Tab):
             self._asked.add(key)
             self._fetch(key, self._pages, self._generation)
 
-    @work(thread=True, group="details")
+    @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
     def _fetch(self, key: int | str, pages: OpPages, generation: int) -> None:
         from tpuprof.tui.source_lines import source_excerpt  # noqa: PLC0415 - not at start
 
