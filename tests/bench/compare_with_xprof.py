@@ -90,7 +90,7 @@ def make_profile(size: str) -> Path:
 
 
 def warm(profile: Path) -> None:
-    """Reads the file once, so that both sides find it in memory; piece by piece, for a process is born with our size."""
+    """Reads the file once, so that both find it in memory; piece by piece, for a process is born with our size."""
     with profile.open("rb") as file:
         while file.read(1 << 20):
             pass
