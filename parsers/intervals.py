@@ -66,6 +66,22 @@ def union_length(start: Int64s, end: Int64s) -> int:
     return total
 
 
+def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> tuple[Int64s, Int64s]:
+    """What is left of disjoint intervals in order without others, disjoint and in order too."""
+    if not len(start) or not len(less_start):
+        return start, end
+    kept_start = np.append(np.iinfo(np.int64).min, less_end)  # the times outside of the others
+    kept_end = np.append(less_start, np.iinfo(np.int64).max)
+    first = np.searchsorted(kept_end, start, side="right")
+    last = np.searchsorted(kept_start, end, side="left")
+    count = np.maximum(last - first, 0)
+    of = np.repeat(np.arange(len(start)), count)
+    at = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    begins, ends = np.maximum(start[of], kept_start[at]), np.minimum(end[of], kept_end[at])
+    filled = ends > begins
+    return begins[filled], ends[filled]
+
+
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     """Index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
 

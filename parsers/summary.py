@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core, merge_devices
 from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.intervals import Int64s, union, union_length
+from tpuprof.parsers.intervals import Int64s, is_sorted, subtract, union, union_length
 from tpuprof.parsers.opstats import (
     OPS_LINE,
     STEPS_LINE,
@@ -55,7 +56,7 @@ class CoreSummary:
         op_events: number of op events.
         total_ps: from the first to the last op or step (device time); 0 without any.
         span: hull of op and module events (host-aligned time), for the duty cycle; None without any.
-        active_ps: time in which an op of the core's own work runs.
+        active_ps: time in which the core works (`on_duty`); unset for a chip with several cores.
         active: the same as disjoint intervals, for a chip with several cores; None for a chip with one.
         step_times: self time by step and part.
     """
@@ -244,11 +245,14 @@ def _summarise_core(item: _Item, crowded: frozenset[str], on_chunk: ChunkDone | 
     events = ops.events
     first, last = _hull([(events.start_ps, events.end_ps), *_line_spans(plane, STEPS_LINE, device=True)])
     duty_first, duty_last = _hull([(ops.event_start_ps, ops.event_end_ps), (runs.start_ps, runs.end_ps)])
-    starts, ends = ops.event_start_ps, ops.event_end_ps
+    active, active_ps = None, 0
     if ops.off_duty.any():
-        on_duty = ~ops.off_duty[events.key]
-        starts, ends = starts[on_duty], ends[on_duty]
-    active = union(starts, ends) if info.chip in crowded else None
+        active = on_duty(ops.event_start_ps, ops.event_end_ps, ops.off_duty[events.key])
+        active_ps = int((active[1] - active[0]).sum())
+    elif info.chip in crowded:
+        active = union(ops.event_start_ps, ops.event_end_ps)
+    else:
+        active_ps = union_length(ops.event_start_ps, ops.event_end_ps)
     return CoreSummary(
         name=plane.name,
         info=info,
@@ -256,10 +260,36 @@ def _summarise_core(item: _Item, crowded: frozenset[str], on_chunk: ChunkDone | 
         op_events=len(events.key),
         total_ps=last - first,
         span=(duty_first, duty_last) if duty_last > duty_first else None,
-        active_ps=union_length(starts, ends) if active is None else int((active[1] - active[0]).sum()),
-        active=active,
+        active_ps=active_ps,
+        active=active if info.chip in crowded else None,
         step_times=core_step_times(steps, ops),
     )
+
+
+def on_duty(start: Int64s, end: Int64s, is_off: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+    """When a core works: an op runs, and the one that began last is none that waits or moves data for the host.
+
+    So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do.
+
+    Args:
+        start, end: int64[n], of the core's op events.
+        is_off: bool[n], which of them are off duty.
+
+    Returns:
+        Disjoint intervals in order.
+    """
+    working_start, working_end = start[~is_off], end[~is_off]
+    waits = union(start[is_off], end[is_off])
+    works = subtract(*union(working_start, working_end), *waits)
+    order = None if is_sorted(working_start) else np.argsort(working_start, kind="stable")
+    begins = working_start if order is None else working_start[order]
+    first, last = np.searchsorted(begins, waits[0], side="right"), np.searchsorted(begins, waits[1], side="left")
+    count = np.maximum(last - first, 0)
+    if not count.any():
+        return works
+    inside = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    inside = inside if order is None else order[inside]
+    return union(np.concatenate([works[0], working_start[inside]]), np.concatenate([works[1], working_end[inside]]))
 
 
 def _line_spans(plane: Plane, name: str, device: bool) -> list[tuple[Int64s, Int64s]]:

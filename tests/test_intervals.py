@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.intervals import nesting_order, place, union, union_length
+from tpuprof.parsers.intervals import nesting_order, place, subtract, union, union_length
 
 SPANS = st.lists(st.tuples(st.integers(-20, 60), st.integers(-3, 15)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
@@ -51,3 +51,16 @@ def test_nesting_order_sorts_parents_before_children(spans: list[tuple[int, int]
 def test_sorted_input_is_not_sorted_again() -> None:
     assert nesting_order(np.array([0, 0, 5]), np.array([10, 4, 9])) is None
     assert nesting_order(np.array([0, 0]), np.array([4, 10])) is not None
+
+
+@given(SPANS, SPANS)
+def test_subtracting_leaves_what_is_in_one_and_not_in_the_other(
+    ones: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    first, second = union(*columns(ones)), union(*columns(others))
+    start, end = subtract(*first, *second)
+    left = {cell for a, b in zip(*first, strict=True) for cell in range(a, b)}
+    left -= {cell for a, b in zip(*second, strict=True) for cell in range(a, b)}
+    assert {cell for a, b in zip(start, end, strict=True) for cell in range(a, b)} == left
+    assert (start[1:] >= end[:-1]).all()
+    assert (end > start).all()

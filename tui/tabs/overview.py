@@ -225,7 +225,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         "Step time",
         "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     ),
-    ("Duty cycle", "share of the capture in which a chip ran an op that is neither infeed, outfeed nor host transfer."),
+    ("Duty cycle", "share of the capture in which a chip runs an op that neither waits nor moves data for the host."),
     ("Idle", "share of the capture in which a core ran no op at all."),
     ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
     ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
