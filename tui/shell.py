@@ -9,7 +9,7 @@ import time
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -26,9 +26,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
 from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.loading import OPS_TAB, LoadingApp
-from tpuprof.tui.messages import (
-    Yanked,
-)
+from tpuprof.tui.messages import Yanked
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
 from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
@@ -49,9 +47,6 @@ from tpuprof.tui.widgets.chrome import (
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
-
-if TYPE_CHECKING:
-    pass
 
 SMALLEST = (60, 15)
 """Columns and rows below which there is a sentence instead of a page."""
@@ -91,8 +86,8 @@ def _parsed(action: str) -> tuple[str, tuple[object, ...]]:
     return name, arguments
 
 
-_LATER = ("quit", "suspend_process", "next_tab(1)", "next_tab(-1)")
-"""Actions that are Textual's own, or whose keys have to come before the screen's."""
+_LATER = ("quit", "suspend_process")
+"""Actions that are Textual's own."""
 
 _AT_ONCE = {
     key: _parsed(action)
@@ -101,10 +96,6 @@ _AT_ONCE = {
     for key in keys
 }
 """What each key does when nothing is open above the page."""
-
-
-def _is_tab(action: Action) -> bool:
-    return bool({"tab", "shift+tab"}.intersection(action.keys))
 
 
 class TpuprofApp(LoadingApp):
@@ -124,8 +115,7 @@ class TpuprofApp(LoadingApp):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Tab before the screen's own meaning of it, which moves the focus
-        *(Binding(",".join(at.keys), at.name, at.title, show=False, priority=_is_tab(at)) for at in ACTIONS if at.keys),
+        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
         *(Binding(keys, action, show=False) for keys, action in MOTIONS),
     ]
 
@@ -176,6 +166,8 @@ class TpuprofApp(LoadingApp):
         """Draws the first frame, and only then starts to look for profiles."""
         self.overview.show_state(Searching(printable(self.path)))
         self._lay_out(self.size)
+        # the terminal comes back empty, and of the size it had, so that nothing else draws it
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if self._driver is not None and not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
@@ -477,7 +469,7 @@ class TpuprofApp(LoadingApp):
 
     def _end_search(self) -> None:
         self._prompt, self._found = None, ""
-        self.tab.search("")
+        self.tab.end_search()
 
     # --- texts
 

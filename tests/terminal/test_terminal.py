@@ -131,8 +131,11 @@ def test_suspending_and_coming_back() -> None:
         app.settle()
         app.press("\x1a")
         app.wait_for(lambda at: at.is_stopped())
+        before = len(app.written)
         os.kill(app.process, signal.SIGCONT)
         app.settle()
+        written = app.written[before:]
+        assert all(words in written for words in (b"SIMULATED", b"Device time", b"Top ops", b"help")), "the whole page"
         app.press("4")
         app.wait_for_text("not built yet")
         app.press("q")

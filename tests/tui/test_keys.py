@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from tests.support.pages import device_less_overview, training_overview
@@ -72,6 +73,28 @@ def test_tabs() -> None:
             await pilot.press(key)
             seen.append(app.tab_index)
         assert seen == [0, 3, 4, 0, 4, 0, 4, 1]
+
+    play(act)
+
+
+@pytest.mark.parametrize(
+    ("keys", "tab"),
+    [
+        (("3", "tab"), 3),
+        (("tab", "tab", "shift+tab"), 1),
+        (("question_mark", "tab", "escape"), 0),
+        (("R", "shift+tab", "escape"), 0),
+        (("slash", "tab", "x", "escape"), 0),
+        (("slash", "tab", "escape", "tab"), 1),
+    ],
+)
+def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str, ...], tab: int) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in keys:  # in one go, as a terminal hands on what was typed fast
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.tab_index == tab
+        assert app.focused is None
 
     play(act)
 

@@ -293,6 +293,21 @@ def test_a_filter_keeps_matching_rows_until_escape() -> None:
     play(act, width=100)
 
 
+def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        view = table(app)
+        every = len(view.state.rows)
+        await pilot.press("slash", *"cat:all-reduce", "enter", "v")
+        assert table(app) is not view
+        await pilot.press("escape")
+        assert app.tab_index == OPS_TAB
+        assert len(view.state.rows) == every
+        assert app.ops._at == FRAMEWORK
+
+    play(act, width=100)
+
+
 def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")

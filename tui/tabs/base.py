@@ -50,6 +50,10 @@ class Tab(LineCanvas):
         """Looks for a text and moves to its first match; says what was found. An empty text ends the search."""
         return ""
 
+    def end_search(self) -> None:
+        """Forgets the text searched for."""
+        self.search("")
+
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""
         return ""

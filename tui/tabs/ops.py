@@ -398,6 +398,12 @@ class OpsTab(Tab):
         self.redraw()
         return said
 
+    def end_search(self) -> None:
+        """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
+        for view in self._views.values():
+            view.search("")
+        self.redraw()
+
     def next_match(self, direction: int) -> str:
         """Next match in the tree, next row in a table."""
         if self.view is None:
