@@ -65,9 +65,11 @@ class OpTable:
 
     @property
     def hbm_bytes(self) -> Floats:
-        """float64[n]: bytes to and from HBM over all occurrences, NaN where the profile has no breakdown."""
-        hbm: Floats = self.traffic[:, 0]
-        return hbm
+        """float64[n]: bytes to and from HBM over all occurrences, NaN where unknown.
+
+        Where the profile does not break an op's bytes down by memory all of them count as HBM's, as in XProf's tables.
+        """
+        return np.where(np.isnan(self.traffic).all(axis=1), self.bytes_accessed, self.traffic[:, 0])
 
     def classes(self) -> tuple[OpClass, ...]:
         """What the core does during each row's ops."""

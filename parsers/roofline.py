@@ -83,14 +83,10 @@ def work_of(table: OpTable) -> Floats:
 
 
 def _counted(table: OpTable) -> Floats:
-    """The counts of each op. Without a breakdown by memory all its bytes count as HBM's, as in XProf's tables.
-
-    They do so op by op, so that the work of several ops is the sum of theirs.
-    """
+    """The counts of each op: op by op, HBM's too, so that the work of several ops is the sum of theirs."""
     columns = (table.flops, table.model_flops, table.bytes_accessed)
     work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
-    unknown = np.isnan(table.traffic).all(axis=1)
-    work[unknown, WORK.index("hbm")] = table.bytes_accessed[unknown]
+    work[:, WORK.index("hbm")] = table.hbm_bytes
     return work
 
 

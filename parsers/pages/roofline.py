@@ -112,10 +112,14 @@ def _points(names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], op
 
 
 def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float64]]:
-    """Time and work of each step over all cores."""
+    """Time and work of each step over all cores.
+
+    An op counts for the step that it begins in. So without infeed a step that the infeed of the one before reaches into
+    keeps that time, and the one before loses it; their sum is right.
+    """
     times = grid.duration_ps.sum(axis=0)
     work = np.stack([_added(grid.work[:, at]) for at in range(len(grid))])
-    if not with_infeed:  # an infeed that began in a step may end after it
+    if not with_infeed:  # an infeed may be longer than the step that it began in
         times = np.maximum(times - grid.part_ps[:, :, [INFEED, OUTFEED]].sum(axis=(0, 2)), 0)
         fed = np.stack([_added(grid.feed_work[:, at]) for at in range(len(grid))])
         work = np.maximum(work - np.nan_to_num(fed), 0.0)

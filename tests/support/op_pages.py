@@ -43,7 +43,7 @@ class Pages:
     roofline: RooflinePage
 
 
-def _traffic(*accesses: tuple[int, int, int]) -> bytes:
+def traffic(*accesses: tuple[int, int, int]) -> bytes:
     """A breakdown of (operation, memory space, bytes)."""
     breakdown = MemoryAccessBreakdown()
     for operation, space, size in accesses:
@@ -72,7 +72,7 @@ def _while_body(plane: PlaneBuilder) -> list[tuple[int, int, int]]:
         flops=50_000_000,
         model_flops=40_000_000,
         bytes_accessed=40_000,
-        memory_access_breakdown=_traffic((READ, HBM, 30_000), (READ, VMEM, 6_000), (WRITE, VMEM, 4_000)),
+        memory_access_breakdown=traffic((READ, HBM, 30_000), (READ, VMEM, 6_000), (WRITE, VMEM, 4_000)),
     )
     copies = [
         _op(
@@ -87,7 +87,7 @@ def _while_body(plane: PlaneBuilder) -> list[tuple[int, int, int]]:
             deduplicated_name="fusion.21",
             flops=1_000_000,
             bytes_accessed=20_000,
-            memory_access_breakdown=_traffic((READ, HBM, 20_000)),
+            memory_access_breakdown=traffic((READ, HBM, 20_000)),
         )
         for number in (21, 22, 23)
     ]
@@ -115,7 +115,7 @@ def op_space() -> XSpace:
             tf_op="jit(init)/broadcast_in_dim:",
             flops=0,
             bytes_accessed=50_000,
-            memory_access_breakdown=_traffic((WRITE, HBM, 50_000)),
+            memory_access_breakdown=traffic((WRITE, HBM, 50_000)),
         )
         plane.event(modules, plane.event_id(f"jit_init({INIT_ID})"), 0, 6 * US)
         plane.event(ops, fill, 0, 6 * US)

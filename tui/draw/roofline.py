@@ -57,13 +57,18 @@ def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _not_drawn(page: RooflinePage) -> list[Span]:
-    """How many ops have no point: without FLOPs there is no place for them on a logarithmic axis."""
+    """How many ops have no point: without FLOPs or bytes there is no place for them on logarithmic axes."""
     rates = page.ops.rates
-    without = page.counts & ~((rates.operational_intensity > 0) & (rates.flops_per_second > 0))
-    slow = page.counts & ~without & (rates.flops_per_second < _floor(page))
+    has_flops, has_bytes = rates.flops_per_second > 0, bounding_intensity(rates) > 0
+    slow = page.counts & has_flops & has_bytes & (rates.flops_per_second <= _floor(page))
+    groups = (
+        (page.counts & ~has_flops, "without FLOPs"),
+        (page.counts & has_flops & ~has_bytes, "without bytes"),
+        (slow, f"below {flop_rate(_floor(page) / 1e9)}FLOP/s"),
+    )
     parts = [
         f"{count(int(rows.sum()))} {words} ({share(float(page.ops.self_fraction[rows].sum()))})"
-        for rows, words in ((without, "without FLOPs"), (slow, f"below {flop_rate(_floor(page) / 1e9)}FLOP/s"))
+        for rows, words in groups
         if rows.any()
     ]
     return [(f" not plotted: {', '.join(parts)}", "dim")] if parts else []

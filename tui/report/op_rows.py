@@ -31,8 +31,8 @@ MEMORIES = {name: name.replace("on_chip", "sram") for name in TRAFFIC}
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")
 """The memories that the op profile tells apart."""
 
-NO_FLOPS = "the profile counts no FLOPs for these ops"
-NO_BYTES = "the profile counts no bytes for these ops"
+NO_FLOPS = "no FLOPs are counted for these ops (those of a while or call count where they run, inside it)"
+NO_BYTES = "no bytes are counted for these ops (those of a while or call count where they run, inside it)"
 NO_BREAKDOWN = "the profile does not break the bytes of these ops down by memory"
 NO_PROGRAM = "the profile does not say which program these ops belong to"
 NO_BOUND = "no FLOPs, and no bytes of a memory with a known peak, are counted for these ops"
@@ -65,7 +65,7 @@ _REASONS = {
     "model_gflops_per_second": f"{NO_FLOPS}, or they took no time",
     "flops_utilization": f"{NO_FLOPS}, or the peak is unknown",
     "bytes_accessed": NO_BYTES,
-    "hbm_bytes": NO_BREAKDOWN,
+    "hbm_bytes": NO_BYTES,
     "gigabytes_per_second": f"{NO_BYTES}, or they took no time",
     "hbm_gigabytes_per_second": f"{NO_BYTES}, or they took no time",
     "hbm_bandwidth_utilization": NO_BANDWIDTH,
@@ -82,7 +82,7 @@ for _name in MEMORIES.values():
         f"{NO_BREAKDOWN if _name != 'hbm' else NO_BYTES}, or they took no time"
     )
     _REASONS[f"bandwidth_utilization.{_name}"] = NO_BANDWIDTH
-    _REASONS[f"bytes.{_name}"] = NO_BREAKDOWN
+    _REASONS[f"bytes.{_name}"] = NO_BREAKDOWN if _name != "hbm" else NO_BYTES
 
 
 def reasons_of(unknown: Mapping[str, str], prefix: str) -> dict[str, str]:
