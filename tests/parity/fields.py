@@ -22,6 +22,17 @@ class Comparison:
         """Stated differences that are none: a statement that outlived its reason."""
         return sorted(self.needless.intersection(differences))
 
+    def add(self, part: Comparison) -> None:
+        """Counts another comparison in."""
+        self.equal += part.equal
+        self.explained += part.explained
+        self.unexplained += part.unexplained
+        self.needless |= part.needless
+
+    def counts(self, title: str) -> tuple[str, int, int, int]:
+        """What the test run adds up and prints, as the property ``parity`` of a test."""
+        return title, self.compared, self.equal, self.explained
+
     @property
     def compared(self) -> int:
         """All fields looked at."""

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.parity.fields import Comparison, Difference, Value, compare
-from tests.parity.test_overview import PROFILES, golden
+from tests.parity.golden import PROFILES
 from tpuprof.parsers.hlo.programs import HloModules
+from tpuprof.parsers.host_ops import HostOps, host_ops
+from tpuprof.parsers.optable import OpTable
+from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops import OpsPage, ops_page
 from tpuprof.parsers.roofline import Rates
 from tpuprof.parsers.summary import HostSummary, summarise
@@ -31,12 +34,6 @@ _BOUNDS = ("Compute", "HBM", "CMEM Read", "CMEM Write", "VMEM Read", "VMEM Write
 Cells = dict[str, Value]
 
 
-def golden_answer(shared: Path, profile: str, tool: str) -> Any:
-    """XProf's stored answer of one tool (``hlo_stats``) for one profile."""
-    file = shared / "golden" / profile / f"{tool}.json"
-    return golden(file if file.exists() else file.with_suffix(".json.gz"))
-
-
 @cache
 def summary_of(path: Path) -> HostSummary:
     """The one host of a profile; kept, as several tests look at it."""
@@ -46,6 +43,11 @@ def summary_of(path: Path) -> HostSummary:
 def modules_of(path: Path) -> HloModules:
     """The HLO modules of a profile."""
     return HloModules.of(Trace.open(str(path)))
+
+
+def host_ops_of(path: Path) -> HostOps:
+    """What the host's threads ran in a profile."""
+    return host_ops(Trace.open(str(path)))
 
 
 def page_of(shared: Path, profile: str) -> tuple[HostSummary, OpsPage]:
@@ -81,9 +83,40 @@ def bound(rates: Rates, row: int) -> str:
     return next((theirs for theirs in _BOUNDS if theirs.lower() == ours.lower()), ours)
 
 
-def source_cell(source: str, stack: str) -> str:
-    """The HTML that XProf makes of a source line and its stack, from our texts."""
-    return f"<div class='source-info-cell' title='{_escaped(stack)}'>{_escaped(source)}</div>" if source else ""
+def time_cells(ops: OpTable | FrameworkOpsPage, row: int) -> Cells:
+    """Occurrences, and times in microseconds."""
+    total, own, count = int(ops.total_ps[row]), int(ops.self_ps[row]), int(ops.occurrences[row])
+    return {
+        "occurrences": count,
+        "total_time": total / US,
+        "avg_time": total / US / count,
+        "total_self_time": own / US,
+        "avg_self_time": own / US / count,
+    }
+
+
+def stall_cell(table: OpTable, row: int) -> float | None:
+    """The share of an op's time that it waited for DMA."""
+    return times(table.dma_stall_ps[row], 1 / max(int(table.total_ps[row]), 1))
+
+
+def work_cells(rates: Rates, row: int) -> Cells:
+    """What work was done how fast, and what bounds it."""
+    return {
+        "measured_flop_rate": times(rates.flops_per_second[row], 1e-9),
+        "model_flop_rate": times(rates.model_flops_per_second[row], 1e-9),
+        "measured_memory_bw": bandwidth(rates.bytes_per_second[row]),
+        "operational_intensity": known(rates.operational_intensity[row]),
+        "bound_by": bound(rates, row),
+    }
+
+
+def source_cells(table: OpTable) -> list[str]:
+    """The HTML that XProf makes of each op's source line and its stack, from our texts."""
+    return [
+        f"<div class='source-info-cell' title='{_escaped(stack)}'>{_escaped(source)}</div>" if source else ""
+        for source, stack in zip(table.texts("source"), table.texts("source_stack"), strict=True)
+    ]
 
 
 def _escaped(text: str) -> str:
@@ -98,6 +131,11 @@ def keyed(names: Iterable[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         out.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
     return out
+
+
+def by_key(rows: Sequence[Cells], template: str) -> dict[str, Cells]:
+    """Rows by a key made of their cells, ``{program_id}/{operation}``."""
+    return dict(zip(keyed(map(template.format_map, rows)), rows, strict=True))
 
 
 def flat(rows: Mapping[str, Mapping[str, Value]]) -> Cells:

@@ -11,32 +11,29 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.parity.fields import Comparison, Difference
+from tests.parity.golden import PROFILES, golden_answer
 from tests.parity.op_fields import (
     NOT_HELD,
     US,
     Cells,
     absent,
-    bandwidth,
-    bound,
+    by_key,
     columns,
     flat,
-    golden_answer,
-    keyed,
+    host_ops_of,
     known,
     outcome,
     page_of,
     rows_of,
-    times,
+    time_cells,
+    work_cells,
 )
-from tests.parity.test_overview import PROFILES
 from tpuprof.parsers.device import Peaks
 from tpuprof.parsers.framework_op import parse_framework_op
-from tpuprof.parsers.host_ops import HostOps, host_ops
 from tpuprof.parsers.op_metadata import TRAFFIC
 from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops import OpsPage
 from tpuprof.parsers.roofline import holds_ops, work_of
-from tpuprof.parsers.xspace.trace import Trace
 
 MEMORY = "XProf takes all bytes for HBM's here; ours takes them by memory where the profile does"
 HELD = "the work of a loop or call is that of the ops inside it; XProf counts both"
@@ -48,10 +45,8 @@ SHARES = {
 }
 
 
-def xprof_rows(table: Any) -> dict[str, Cells]:
-    """XProf's rows by side and name."""
-    rows = rows_of(table)
-    return dict(zip(keyed(f"{row['host_or_device']}/{row['operation']}" for row in rows), rows, strict=True))
+ROW = "{host_or_device}/{operation}"
+"""Key of a row."""
 
 
 def our_rows(page: FrameworkOpsPage, with_idle: bool) -> dict[str, Cells]:
@@ -76,26 +71,16 @@ def our_rows(page: FrameworkOpsPage, with_idle: bool) -> dict[str, Cells]:
         rows += side
     for rank, row in enumerate(rows):
         row["rank"] = rank + 1
-    return dict(zip(keyed(f"{row['host_or_device']}/{row['operation']}" for row in rows), rows, strict=True))
+    return by_key(rows, ROW)
 
 
 def _our_row(page: FrameworkOpsPage, at: int) -> Cells:
-    rates = page.rates
-    total, own, count = int(page.total_ps[at]), int(page.self_ps[at]), int(page.occurrences[at])
     return {
         "host_or_device": "Host" if page.is_host[at] else "Device",
         "type": page.type[at],
         "operation": page.name[at],
-        "occurrences": count,
-        "total_time": total / US,
-        "avg_time": total / US / count,
-        "total_self_time": own / US,
-        "avg_self_time": own / US / count,
-        "measured_flop_rate": times(rates.flops_per_second[at], 1e-9),
-        "model_flop_rate": times(rates.model_flops_per_second[at], 1e-9),
-        "measured_memory_bw": bandwidth(rates.bytes_per_second[at]),
-        "operational_intensity": known(rates.operational_intensity[at]),
-        "bound_by": bound(rates, at),
+        **time_cells(page, at),
+        **work_cells(page.rates, at),
         "eager": None,
         **dict.fromkeys(SHARES[not page.is_host[at]], 0.0),
         SHARES[bool(page.is_host[at])][0]: known(page.self_fraction[at]),
@@ -126,16 +111,13 @@ def compare_framework_ops(answer: Any, page: FrameworkOpsPage, ops: OpsPage) -> 
     """Every cell of both of XProf's tables against our page, and the page's own shares against those compared."""
     total = Comparison()
     for with_idle, table in zip((True, False), answer, strict=False):
-        theirs, rows = flat(xprof_rows(table)), our_rows(page, with_idle)
+        theirs, rows = flat(by_key(rows_of(table), ROW)), our_rows(page, with_idle)
         if not page.host_total_ps and "Host/IDLE: rank" not in theirs:
             rows.pop("Host/IDLE", None)  # no host was watched
         ours = flat(rows)
         stated = absent(theirs, ours) | columns(theirs, ("eager",), Difference(None, NOT_HELD))
         stated |= _by_memory(page, ops, theirs) | _holding(page, ops, theirs)
-        part = outcome(theirs, ours, stated)
-        total.equal += part.equal
-        total.explained += part.explained
-        total.unexplained += part.unexplained
+        total.add(outcome(theirs, ours, stated))
     return total
 
 
@@ -191,11 +173,6 @@ def _most_used(work: NDArray[np.float64], seconds: float, scale: float, peaks: P
     return best if used[best] > 0 and seconds else "Unknown"
 
 
-def host_ops_of(path: Path) -> HostOps:
-    """What the host's threads ran in a profile."""
-    return host_ops(Trace.open(str(path)))
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_cell_is_xprofs_or_differs_for_a_reason(
@@ -207,4 +184,4 @@ def test_every_cell_is_xprofs_or_differs_for_a_reason(
     result = compare_framework_ops(answer, page, ops)
     assert result.unexplained == []
     assert result.compared == 19 * sum(len(table["rows"]) for table in answer) > 50
-    record_property("parity", ("framework ops", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts("framework ops"))

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.parity.fields import Difference, Value, compare
-from tpuprof.parsers.host_ops import HostOps, host_ops
-from tpuprof.parsers.xspace.trace import Trace
+from tests.parity.golden import PROFILES, golden_answer
+from tests.parity.op_fields import host_ops_of, rows_of
+from tpuprof.parsers.host_ops import HostOps
 
-PROFILES = {
-    "synthetic-a": ("golden/synthetic-a/host0.xplane.pb", 1),
-    "synthetic-b": ("golden/synthetic-b/host0.xplane.pb", 0),
-    "synthetic-c": ("golden/synthetic-c/host0.xplane.pb", 0),
-    "synthetic-h1": ("golden/synthetic-h1/host0.xplane.pb", 6),
-    "tpu-v6e-inference": ("profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb", 2),
-}
-"""File of each profile, and the host rows in XProf's table."""
+HOST_ROWS = {"synthetic-a": 1, "synthetic-b": 0, "synthetic-c": 0, "synthetic-h1": 6, "tpu-v6e-inference": 2}
+"""How many host rows XProf's table has."""
 
 IDLE = "IDLE"
 FIELDS = (
@@ -38,14 +30,6 @@ FIELDS = (
 )
 
 NO_THREADS = "XProf has an idle row of 0 for a host plane whose threads ran no op"
-
-
-def xprof_rows(path: Path) -> list[dict[str, Value]]:
-    raw = path.read_bytes()
-    table: Any = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)[0]
-    columns = [column["id"] for column in table["cols"]]
-    rows = [dict(zip(columns, (cell["v"] for cell in row["c"]), strict=True)) for row in table["rows"]]
-    return [row for row in rows if row["host_or_device"] == "Host"]
 
 
 def our_rows(ops: HostOps) -> list[dict[str, Value]]:
@@ -98,26 +82,24 @@ SPECIFIC: dict[str, dict[str, Difference]] = {
 def test_host_rows_are_xprofs_or_differ_for_a_reason(
     shared: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    path, count = PROFILES[name]
-    file = shared / "golden" / name / "framework_op_stats.json"
-    theirs = fields(xprof_rows(file if file.exists() else file.with_suffix(".json.gz")))
-    mine = our_rows(host_ops(Trace.open(str(shared / path))))
+    table = golden_answer(shared, name, "framework_op_stats")[0]
+    theirs = fields([row for row in rows_of(table) if row["host_or_device"] == "Host"])
+    mine = our_rows(host_ops_of(shared / PROFILES[name]))
     specific = SPECIFIC.get(name, {})
     ours = fields(mine) or dict.fromkeys(specific)
     result = compare(theirs, ours, specific)
     assert result.unexplained == []
     assert result.unused_specific(specific) == []
     assert ours.keys() == theirs.keys()
-    assert result.compared == len(theirs) == count * len(FIELDS)
-    record_property("parity", ("framework ops on the host", result.compared, result.equal, result.explained))
+    assert result.compared == len(theirs) == HOST_ROWS[name] * len(FIELDS)
+    record_property("parity", result.counts("framework ops on the host"))
 
 
 @pytest.mark.shared
 def test_ratio_of_infeed_enqueues_is_that_of_the_input_pipeline_page(shared: Path) -> None:
     # Five enqueues of 2 ms, 20 ms apart. XProf's page splits 10 ms of enqueue time by it into 90 ms of other input.
-    file = shared / "golden" / "synthetic-h1" / "input_pipeline_analyzer.json"
-    page: Any = json.loads(file.read_bytes())
-    ours = host_ops(Trace.open(str(shared / PROFILES["synthetic-h1"][0])))
+    page = golden_answer(shared, "synthetic-h1", "input_pipeline_analyzer")
+    ours = host_ops_of(shared / PROFILES["synthetic-h1"])
     split = {key: float(value) for key, value in page[2]["p"].items()}
     assert ours.enqueue_ratio == pytest.approx(0.1, rel=1e-12)
     other = split["enqueue_us"] * (ours.enqueue_interval_ps / ours.enqueue_ps - 1)

@@ -14,8 +14,8 @@ import pytest
 
 from tests.parity.live import PYTHON, ask, has_xprof
 from tests.parity.odd_profile import odd_profile
-from tests.parity.op_fields import modules_of, summary_of
-from tests.parity.test_framework_ops import compare_framework_ops, host_ops_of
+from tests.parity.op_fields import host_ops_of, modules_of, summary_of
+from tests.parity.test_framework_ops import compare_framework_ops
 from tests.parity.test_op_profile import compare_op_profile
 from tests.parity.test_ops import compare_ops
 from tests.parity.test_roofline import compare_roofline
@@ -57,7 +57,7 @@ def test_hlo_ops(case: Case, record_property: Record) -> None:
     result = compare_ops(case.answers["hlo_stats"], case.ops)
     assert result.unexplained == []
     assert result.compared == 29 * len(case.ops)
-    record_property("parity", (f"HLO ops, live {case.name}", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts(f"HLO ops, live {case.name}"))
 
 
 def test_op_profile(case: Case, record_property: Record) -> None:
@@ -65,7 +65,7 @@ def test_op_profile(case: Case, record_property: Record) -> None:
     result = compare_op_profile(answers, case.ops, modules_of(case.path))
     assert result.unexplained == []
     assert result.compared > 180 * len(case.ops)
-    record_property("parity", (f"op profile, live {case.name}", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts(f"op profile, live {case.name}"))
 
 
 def test_framework_ops(case: Case, record_property: Record) -> None:
@@ -73,14 +73,14 @@ def test_framework_ops(case: Case, record_property: Record) -> None:
     result = compare_framework_ops(case.answers["framework_op_stats"], page, case.ops)
     assert result.unexplained == []
     assert result.compared > 18 * 2 * len(page)
-    record_property("parity", (f"framework ops, live {case.name}", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts(f"framework ops, live {case.name}"))
 
 
 def test_roofline(case: Case, record_property: Record) -> None:
     result = compare_roofline(case.answers["roofline_model"], case.ops, case.summary)
     assert result.unexplained == []
     assert result.compared == 17 + 37 * len(case.answers["roofline_model"][0]["rows"])
-    record_property("parity", (f"roofline, live {case.name}", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts(f"roofline, live {case.name}"))
 
 
 def test_the_clock_scale_is_xprofs(case: Case) -> None:

@@ -12,19 +12,18 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.parity.fields import Comparison, Difference
+from tests.parity.golden import PROFILES, golden_answer
 from tests.parity.op_fields import (
     ABSENT,
     NOT_HELD,
     Cells,
     flat,
-    golden_answer,
     keyed,
     known,
     modules_of,
     outcome,
     page_of,
 )
-from tests.parity.test_overview import PROFILES
 from tpuprof.parsers.hlo.modules import HloModule
 from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.pages.op_profile import GROUPINGS, Grouping, OpTree, op_profile_page
@@ -393,9 +392,8 @@ def compare_op_profile(answers: Mapping[Grouping, Any], page: OpsPage, modules: 
         for by, answer in answers.items():
             name = f"by{by.capitalize()}{'' if with_idle else 'ExcludeIdle'}"
             part = compare_tree(answer[name], profile.tree(by), page, modules)
-            total.equal += part.equal
-            total.explained += part.explained
-            total.unexplained += [f"{name}{line}" for line in part.unexplained]
+            part.unexplained = [f"{name}{line}" for line in part.unexplained]
+            total.add(part)
     return total
 
 
@@ -408,4 +406,4 @@ def test_every_node_is_xprofs_or_differs_for_a_reason(
     result = compare_op_profile(answers, page_of(shared, name)[1], modules_of(shared / PROFILES[name]))
     assert result.unexplained == []
     assert result.compared > 500
-    record_property("parity", ("op profile", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts("op profile"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.parity.fields import Difference, Value, compare
+from tests.parity.golden import PROFILES, golden_answer
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.summary import HostSummary, summarise
@@ -92,11 +91,6 @@ UTILIZATION = {
     # the Program row of XProf's own roofline page
     "tpu-v6e-inference": (4.871818033059552e-4, 4.347867965403494),
 }
-
-
-def golden(path: Path) -> Any:
-    raw = path.read_bytes()
-    return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
 
 
 def xprof_fields(page: Any) -> dict[str, Value]:
@@ -209,22 +203,12 @@ def step_fields(page: Overview) -> dict[str, Value]:
     return fields
 
 
-PROFILES = {
-    "synthetic-a": "golden/synthetic-a/host0.xplane.pb",
-    "synthetic-b": "golden/synthetic-b/host0.xplane.pb",
-    "synthetic-c": "golden/synthetic-c/host0.xplane.pb",
-    "synthetic-h1": "golden/synthetic-h1/host0.xplane.pb",
-    "tpu-v6e-inference": "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb",
-}
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_field_is_xprofs_or_differs_for_a_reason(
     shared: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    file = shared / "golden" / name / "overview_page.json"
-    theirs = xprof_fields(golden(file if file.exists() else file.with_suffix(".json.gz")))
+    theirs = xprof_fields(golden_answer(shared, name, "overview_page"))
     summary = summarise(Trace.open(str(shared / PROFILES[name])), "host0")
     page = overview([summary])
     expected = {key: value for key, value in different(page).items() if key in theirs}
@@ -232,7 +216,7 @@ def test_every_field_is_xprofs_or_differs_for_a_reason(
     assert result.unexplained == []
     assert result.unused_specific(SPECIFIC[name]) == []
     assert result.compared == len(theirs) > 90
-    record_property("parity", ("overview", result.compared, result.equal, result.explained))
+    record_property("parity", result.counts("overview"))
 
 
 @pytest.mark.shared

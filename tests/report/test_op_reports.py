@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.big_table import big_page, big_table
 from tests.support.build import PlaneBuilder
+from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.op_pages import Pages, empty_space, fusions, op_space, pages_of, run_of, small_pages
 from tpuprof.parsers.hlo.modules import Instruction
@@ -84,18 +85,6 @@ def document(name: str, pages: Pages | None = None, limit: int = 0) -> dict[str,
 
 def rows(name: str, pages: Pages | None = None, limit: int = 0) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(REPORTS[name](pages or small_pages(), limit))))
-
-
-def nulls(value: Any, path: str = "") -> Iterator[str]:
-    """Keys of what is null, `[]` for any index of a list, once for children however deep."""
-    if value is None:
-        yield re.sub(r"(\.children\[\])+", ".children[]", path)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from nulls(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from nulls(item, f"{path}[]")
 
 
 def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.documents import nulls
 from tests.support.golden import check_golden as check_file
 from tests.support.pages import device_less_overview, inference_overview, training_overview
 from tpuprof.parsers.errors import Problem
@@ -71,18 +72,6 @@ def hostile_overview(name: str) -> Overview:
 
 def check_golden(name: str, text: str) -> None:
     check_file(GOLDEN / name, text)
-
-
-def nulls(value: Any, path: str = "") -> Iterator[str]:
-    """Keys of what is null, `[]` for any index of a list."""
-    if value is None:
-        yield path
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from nulls(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from nulls(item, f"{path}[]")
 
 
 def keys(value: Any) -> dict[str, Any]:
