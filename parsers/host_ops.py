@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.framework_op import FrameworkOp, parse_framework_op
+from tpuprof.parsers.host_events import HOST_PLANE, HostThread, read_threads
 from tpuprof.parsers.intervals import Int64s, nesting_order, union_length
 from tpuprof.parsers.xspace.core import nest, sum_by_key
 from tpuprof.parsers.xspace.events import Events, StatColumn
@@ -43,9 +44,8 @@ from tpuprof.parsers.xspace.metadata import (
     KIND_UINT64,
     MetadataTable,
 )
-from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.xspace.trace import ChunkDone, Plane, Trace
 
-HOST_PLANE = "/host:CPU"
 STAGE_ID = "_ipl_stage_id"
 STAGE_TYPE = "_ipl_stage_cat"
 OP_NAME = "tf_op"
@@ -53,12 +53,8 @@ IS_EAGER = "is_eager"
 INFEED_ENQUEUE = "InfeedEnqueue"
 """How the types of ops begin that hand input to the device's infeed queue."""
 
-# Lines that the profiler derives from others have ids from here on; of a line's id the low 32 bits count.
-_DERIVED_LINES = range(0xDEADBEEF, 0xDEADBEEF + 290)
 _ITERATOR = "Iterator"
 _MEMCPY_LENGTH = len("MemcpyHToD")
-_FAR = 1 << 61
-"""Times beyond this (26 days) are damage; cut to it, sums and differences of two of them stay within int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,7 @@ class HostOps:
         stage_id: int64[n]; input pipeline stage, 0 where none.
         occurrences, total_ps, self_ps: int64[n]; total includes the ops inside.
         is_eager: bool[n]; at least one occurrence was marked as run eagerly.
+        marks_eager: whether some op was marked as run eagerly or not.
         whole_ps: from each thread's first op to its last, summed over threads: what shares are of.
         idle_ps: what of that no op covers.
         enqueue_ps: durations of infeed enqueues, without each thread's last one.
@@ -85,6 +82,7 @@ class HostOps:
     total_ps: Int64s
     self_ps: Int64s
     is_eager: NDArray[np.bool_]
+    marks_eager: bool
     whole_ps: int
     idle_ps: int
     enqueue_ps: int
@@ -100,22 +98,45 @@ class HostOps:
         return self.enqueue_ps / self.enqueue_interval_ps if self.enqueue_interval_ps > 0 else None
 
 
-def needed_bytes(trace: Trace) -> int:
-    """Bytes of the lines that `host_ops` decodes: none where the metadata rules out framework ops."""
-    plan = _plan(trace)
-    return 0 if plan is None else sum(line.size for line in plan.lines)
+class HostOpsReader:
+    """Picks the framework ops out of threads as they are decoded, and adds them up at the end.
+
+    Attributes:
+        stats: the stats to decode of each event; none where names and stats rule out that there are framework ops.
+    """
+
+    def __init__(self, plane: Plane) -> None:
+        self._plan = _plan(plane)
+        self._ops = _Ops(list(self._plan.named) if self._plan else [])
+        self._taken: list[_Taken] = []
+        self.stats = self._plan.stats if self._plan else ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the host's threads may have run framework ops."""
+        return self._plan is not None
+
+    def take(self, thread: HostThread, events: Events) -> None:
+        """Looks at one thread; what its ops are called is kept."""
+        if self._plan is not None:
+            self._taken.append(_take(self._plan, thread, events, self._ops))
+
+    def ops(self) -> HostOps:
+        """The framework ops of all threads so far."""
+        stages = _Stages.of(self._ops)  # only now is it known which stages have a type
+        return merge_host_ops([_thread_ops(events, self._ops, stages) for events in self._taken])
 
 
 def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:
     """Decodes the host's thread lines and adds up their framework ops; empty without a host plane."""
-    plan = _plan(trace)
-    if plan is None:
+    plane = trace.plane(HOST_PLANE)
+    if plane is None:
         return merge_host_ops([])
-    ops = _Ops(list(plan.named))
-    taken = [_take(plan, line, ops, on_chunk) for line in plan.lines]
-    # Only now is it known which stages have a type.
-    stages = _Stages.of(ops)
-    return merge_host_ops([_thread_ops(events, ops, stages) for events in taken])
+    reader = HostOpsReader(plane)
+    if reader.is_needed:
+        for thread, events in read_threads(plane, reader.stats, on_chunk):
+            reader.take(thread, events)
+    return reader.ops()
 
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
@@ -152,6 +173,7 @@ def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
         total_ps=total[order],
         self_ps=self_ps[order],
         is_eager=eager[order],
+        marks_eager=any(part.marks_eager for part in parts),
         whole_ps=sum(part.whole_ps for part in parts),
         idle_ps=sum(part.idle_ps for part in parts),
         enqueue_ps=sum(part.enqueue_ps for part in parts),
@@ -166,24 +188,19 @@ class _Plan:
 
     Attributes:
         plane: the host plane.
-        lines: its thread lines.
         stats: the stats to read of each event.
         named_ids: int64[k], ascending; event metadata whose name is that of an op.
         named: those ops.
     """
 
     plane: Plane
-    lines: tuple[Line, ...]
     stats: tuple[str, ...]
     named_ids: Int64s
     named: tuple[FrameworkOp, ...]
 
 
-def _plan(trace: Trace) -> _Plan | None:
+def _plan(plane: Plane) -> _Plan | None:
     """What there is to read, or None where names and stats tell that there can be no framework op."""
-    plane = trace.plane(HOST_PLANE)
-    if plane is None:
-        return None
     stats = plane.stat_ids((STAGE_ID, STAGE_TYPE, OP_NAME, IS_EAGER))
     has_stages = STAGE_ID in stats and STAGE_TYPE in stats
     table = plane.event_metadata
@@ -192,7 +209,6 @@ def _plan(trace: Trace) -> _Plan | None:
         return None
     return _Plan(
         plane=plane,
-        lines=tuple(line for line in plane.lines if line.size and line.id & 0xFFFFFFFF not in _DERIVED_LINES),
         stats=tuple(name for name in stats if has_stages or name not in (STAGE_ID, STAGE_TYPE)),
         named_ids=table.ids[[row for row, _ in named]],
         named=tuple(op for _, op in named),
@@ -265,11 +281,12 @@ class _Taken:
     """The events of a line that may be ops.
 
     Attributes:
-        start_ps, end_ps: int64[m], on the line's clock.
+        start_ps, end_ps: int64[m].
         op: int64[m]; number by name, else by `tf_op`, or -1.
         stage_id: int64[m]; of the events with `in_stage`.
         in_stage: bool[m]; the event has a stage id.
         eager: bool[m].
+        marks_eager: whether an op of the line says whether it ran eagerly.
     """
 
     start_ps: Int64s
@@ -278,11 +295,11 @@ class _Taken:
     stage_id: Int64s
     in_stage: NDArray[np.bool_]
     eager: NDArray[np.bool_]
+    marks_eager: bool
 
 
-def _take(plan: _Plan, line: Line, ops: _Ops, on_chunk: ChunkDone | None) -> _Taken:
-    """Decodes a line and picks the events that may be ops; what they are called goes into `ops`."""
-    events = line.events(plan.stats, on_chunk, places=False)
+def _take(plan: _Plan, thread: HostThread, events: Events, ops: _Ops) -> _Taken:
+    """Picks the events of a thread that may be ops; what they are called goes into `ops`."""
     stage, text, eager = (events.stats.get(name) for name in (STAGE_ID, OP_NAME, IS_EAGER))
     op = _by_name(plan, events)
     in_stage = np.zeros(len(events), np.bool_) if stage is None else _is_integer(stage)
@@ -294,14 +311,14 @@ def _take(plan: _Plan, line: Line, ops: _Ops, on_chunk: ChunkDone | None) -> _Ta
     if text is not None:
         _by_stat(plan.plane, text, op, ops)
     chosen = np.flatnonzero((op >= 0) | in_stage)
-    start = np.clip(events.offset_ps[chosen], -_FAR, _FAR)
     return _Taken(
-        start_ps=start,
-        end_ps=start + np.clip(events.duration_ps[chosen], 0, _FAR),
+        start_ps=thread.start_ps[chosen],
+        end_ps=thread.end_ps[chosen],
         op=op[chosen],
         stage_id=np.zeros(len(chosen), np.int64) if stage is None else stage.integers()[chosen],
         in_stage=in_stage[chosen],
         eager=is_eager[chosen],
+        marks_eager=eager is not None and bool((eager.kind[chosen] != 0).any()),
     )
 
 
@@ -317,11 +334,6 @@ def _is_integer(column: StatColumn) -> NDArray[np.bool_]:
     return np.isin(column.kind, (KIND_UINT64, KIND_INT64))
 
 
-def _rows_of(column: StatColumn, rows: Int64s) -> StatColumn:
-    length = column.length[rows] if len(column.length) else column.length
-    return StatColumn(column.kind[rows], column.value[rows], length)
-
-
 def _is_text(column: StatColumn) -> NDArray[np.bool_]:
     return np.isin(column.kind, (KIND_STR, KIND_BYTES, KIND_REF))
 
@@ -335,7 +347,7 @@ def _define_stages(plane: Plane, events: Events, in_stage: NDArray[np.bool_], op
     defining = np.flatnonzero(in_stage & _is_text(kinds) & named)
     stage_ids, first = np.unique(events.stats[STAGE_ID].integers()[defining], return_index=True)
     at = defining[first]
-    texts = plane.texts(_rows_of(kinds, at))
+    texts = plane.texts(kinds.take(at))
     for stage_id, row, kind in zip(stage_ids.tolist(), rows[at].tolist(), texts, strict=True):
         if stage_id not in ops.stage and kind is not None:
             name = plane.event_metadata.name(row)
@@ -347,9 +359,9 @@ def _by_stat(plane: Plane, column: StatColumn, op: Int64s, ops: _Ops) -> None:
     rest = np.flatnonzero((op < 0) & _is_text(column))
     is_ref = column.kind[rest] == KIND_REF
     refs, first, which = np.unique(column.value[rest[is_ref]], return_index=True, return_inverse=True)
-    found = _numbers(plane.texts(_rows_of(column, rest[is_ref][first])), ops)
+    found = _numbers(plane.texts(column.take(rest[is_ref][first])), ops)
     op[rest[is_ref]] = found[which] if len(refs) else found
-    op[rest[~is_ref]] = _numbers(plane.texts(_rows_of(column, rest[~is_ref])), ops)
+    op[rest[~is_ref]] = _numbers(plane.texts(column.take(rest[~is_ref])), ops)
 
 
 def _numbers(texts: Iterable[str | None], ops: _Ops) -> Int64s:
@@ -388,6 +400,7 @@ def _thread_ops(taken: _Taken, ops: _Ops, stages: _Stages) -> HostOps:
         total_ps=sum_by_key(key, end - start, n),
         self_ps=sum_by_key(key, nest(start, end).self_ps, n),
         is_eager=eager,
+        marks_eager=taken.marks_eager,
         whole_ps=total,
         idle_ps=total - union_length(start, end),
         enqueue_ps=int(enqueue_ps[:-1].sum()),

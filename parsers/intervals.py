@@ -66,6 +66,17 @@ def union_length(start: Int64s, end: Int64s) -> int:
     return total
 
 
+def ranges(first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+    """All numbers of the ranges [first, last), one after the other; a range with last < first is empty.
+
+    Returns:
+        Which range each number is of, and the numbers.
+    """
+    count = np.maximum(last - first, 0)
+    of = np.repeat(np.arange(len(first)), count)
+    return of, np.arange(len(of)) - np.repeat(np.cumsum(count) - count - first, count)
+
+
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> tuple[Int64s, Int64s]:
     """What is left of disjoint intervals in order without others, disjoint and in order too."""
     if not len(start) or not len(less_start):
@@ -74,12 +85,29 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     kept_end = np.append(less_start, np.iinfo(np.int64).max)
     first = np.searchsorted(kept_end, start, side="right")
     last = np.searchsorted(kept_start, end, side="left")
-    count = np.maximum(last - first, 0)
-    of = np.repeat(np.arange(len(start)), count)
-    at = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    of, at = ranges(first, last)
     begins, ends = np.maximum(start[of], kept_start[at]), np.minimum(end[of], kept_end[at])
     filled = ends > begins
     return begins[filled], ends[filled]
+
+
+def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> tuple[Int64s, Int64s]:
+    """What disjoint intervals in order share with others of that kind, disjoint and in order too."""
+    first, last = np.searchsorted(other_end, start, side="right"), np.searchsorted(other_start, end, side="left")
+    of, at = ranges(first, last)
+    return np.maximum(start[of], other_start[at]), np.minimum(end[of], other_end[at])
+
+
+def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
+    """How much time before each of `times` disjoint intervals in order cover; it does not decrease with the time."""
+    if not len(start):
+        return np.zeros(len(times), np.int64)
+    before = np.concatenate([[0], np.cumsum(end - start)])
+    at = np.searchsorted(start, times, side="right")  # intervals that began by then
+    last = np.maximum(at - 1, 0)
+    unfinished = np.where(at > 0, np.maximum(end[last] - times, 0), 0)
+    out: Int64s = before[at] - unfinished
+    return out
 
 
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:

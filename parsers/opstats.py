@@ -23,10 +23,11 @@ from tpuprof.parsers.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTab
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane
 
 OPS_LINE = "XLA Ops"
+ASYNC_OPS_LINE = "Async XLA Ops"
 MODULES_LINE = "XLA Modules"
 STEPS_LINE = "Steps"
 
-_DEVICE_SPAN = ("device_offset_ps", "device_duration_ps")
+DEVICE_SPAN = ("device_offset_ps", "device_duration_ps")
 ALL_REDUCE_ID = "all_reduce_unique_id"
 TIME_SCALE = "Time Scale Multiplier"
 DMA_STALL = "dma_stall_duration_ps"
@@ -99,7 +100,7 @@ def _within(times: Int64s) -> Int64s:
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     """The device's own time span where an event has both its stats, else the span given (XProf's device timespan)."""
-    columns = [events.stats.get(name) for name in _DEVICE_SPAN]
+    columns = [events.stats.get(name) for name in DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
     offset, device_end = _within(columns[0].integers()), np.maximum(_within(columns[1].integers()), 0)
@@ -146,7 +147,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
 
 def _event_stats(plane: Plane) -> tuple[str, ...]:
     """The stats to read of each op event. The counts of single events matter for custom calls alone."""
-    stats = (*_DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
+    stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
     category = CUSTOM_CALL.encode()
     may_have_calls = category in plane.event_metadata.body or category in plane.stat_metadata.body
     return (*stats, *COUNTS) if may_have_calls else stats

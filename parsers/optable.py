@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.device import op_class
+from tpuprof.parsers.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.op_metadata import TRAFFIC, MetadataStats, OpSource
 from tpuprof.parsers.pages.overview_page import OpClass
@@ -119,6 +120,43 @@ class OpTable:
         """The op's full HLO text (``%fusion.7 = f32[8] fusion(…)``); empty where the profile has lost it."""
         source = int(self.source[row])
         return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkGroups:
+    """HLO ops by the framework op that they stem from; an op without one stands for itself.
+
+    Attributes:
+        name, type: of each group; type `UNKNOWN_TYPE` where the profile does not tell.
+        group: int64[n], the group of each op.
+    """
+
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    group: Int64s
+
+
+def framework_groups(table: OpTable) -> FrameworkGroups:
+    """Groups the ops of a table, in the order in which their framework ops come up."""
+    number: dict[str, int] = {}
+    types: list[str] = []
+    parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
+    group = np.empty(len(table), np.int64)
+    for at, full in enumerate(table.framework_op):
+        op = parsed.get(full)
+        name = op.name if op else table.name[at]
+        if name not in number:
+            number[name] = len(number)
+            types.append((op.type if op else "") or UNKNOWN_TYPE)
+        group[at] = number[name]
+    return FrameworkGroups(tuple(number), tuple(types), group)
+
+
+def most_frequent(group: Int64s, occurrences: Int64s, count: int) -> Int64s:
+    """int64[count]: occurrences of each group's most frequent op, which XProf takes for those of the framework op."""
+    out = np.zeros(count, np.int64)
+    np.maximum.at(out, group, occurrences)
+    return out
 
 
 def merge_tables(tables: Sequence[OpTable]) -> OpTable:

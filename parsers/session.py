@@ -14,12 +14,14 @@ from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Run
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.run import why_no_ops
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
 from tpuprof.parsers.xspace.trace import Trace
 
 if TYPE_CHECKING:  # each page's module is imported when the page is asked for: the overview starts sooner
-    from tpuprof.parsers.host_ops import HostOps
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.pages.input_page import InputPipelinePage
     from tpuprof.parsers.pages.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops import OpsPage
     from tpuprof.parsers.pages.roofline import RooflinePage
@@ -69,7 +71,7 @@ class Session:
         self._summaries: dict[str, HostSummary] = {}
         self._failed: dict[str, ProfileError] = {}
         self._modules: dict[str, HloModules] = {}
-        self._host_parts: dict[str, HostOps] = {}
+        self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
 
     def overview(self, host: str | None = None) -> Overview:
@@ -81,9 +83,12 @@ class Session:
             ProfileError: no host of the run is readable (exit code 4), or `host` names none (exit code 3).
             Cancelled: `is_cancelled` said so.
         """
-        summaries, notes = self._summarised(host)
-        page = overview(summaries)
-        return replace(page, warnings=(*page.warnings, *notes))
+        known = self._overviews.get(host)
+        if known is None:
+            summaries, notes = self._summarised(host)
+            page = overview(summaries, self._modules_of(host))
+            known = self._overviews[host] = replace(page, warnings=(*page.warnings, *notes))
+        return known
 
     def ops(self, host: str | None = None) -> OpsPage:
         """All HLO ops, of one host or of all; errors as for `overview`."""
@@ -103,16 +108,10 @@ class Session:
         return op_profile_page(self.ops(host), with_idle)
 
     def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
-        """Framework ops, for which the host threads' lines are decoded as well; errors as for `overview`."""
+        """Framework ops, on the device and on the host; errors as for `overview`."""
         from tpuprof.parsers.pages.framework_ops import framework_ops_page  # noqa: PLC0415
 
-        page = self.ops(host)  # which hosts are readable is known from here on
-        files = [file for file in self._chosen(host) if file.path in self._summaries]
-        meter = _Meter(files, self._on_progress, self._is_cancelled)
-        parts, failures = self._each(files, meter, self._host_ops)
-        notes = [f"{error.sentence.rstrip('.')}; its host ops are left out" for error in failures]
-        found = framework_ops_page(page, parts)
-        return replace(found, warnings=(*found.warnings, *notes))
+        return framework_ops_page(self.ops(host), [summary.host_ops for summary in self._summarised(host)[0]])
 
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline; errors as for `overview`."""
@@ -120,11 +119,31 @@ class Session:
 
         return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
 
+    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
+        """The input pipeline; errors as for `overview`."""
+        from tpuprof.parsers.pages.input_pipeline import input_pipeline_page  # noqa: PLC0415
+
+        page = self.overview(host)
+        return input_pipeline_page(self._summarised(host)[0], page)
+
+    def inference(self, host: str | None = None) -> InferencePage:
+        """Latencies of requests, or of module runs; errors as for `overview`."""
+        from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415
+
+        page = self.overview(host)
+        summaries = self._summarised(host)[0]
+        parts = [summary.requests for summary in summaries]
+        return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
+
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""
         self._summarised(host)
+        return self._modules_of(host)
+
+    def _modules_of(self, host: str | None) -> tuple[HloModules, ...]:
+        """The HLO modules of the hosts that are summarised."""
         files = [file for file in self._chosen(host) if file.path in self._summaries]
-        meter = _Meter(files, self._on_progress, self._is_cancelled)
+        meter = _Meter(files, lambda _: None, self._is_cancelled)  # too quick for a bar, which would begin anew
         return tuple(self._each(files, meter, self._host_modules)[0])
 
     def _summarised(self, host: str | None) -> tuple[list[HostSummary], list[str]]:
@@ -175,12 +194,9 @@ class Session:
         if file.path in self._failed:  # all pages are over the same hosts, whatever becomes of the file meanwhile
             raise self._failed[file.path]
         try:
-            trace = Trace.open(file.path)
-            try:
+            with closing(Trace.open(file.path)) as trace:
                 meter.opened(needed_bytes(trace))
                 summary = summarise(trace, file.host, meter.chunk, decoding_threads())
-            finally:
-                trace.close()
         except ProfileError as error:
             self._failed[file.path] = error
             raise
@@ -193,22 +209,6 @@ class Session:
             with closing(Trace.open(file.path)) as trace:
                 known = self._modules[file.path] = HloModules.of(trace)
         return known
-
-    def _host_ops(self, file: HostFile, meter: _Meter) -> HostOps:
-        from tpuprof.parsers.host_ops import host_ops  # noqa: PLC0415
-        from tpuprof.parsers.host_ops import needed_bytes as host_ops_needs  # noqa: PLC0415
-
-        known = self._host_parts.get(file.path)
-        if known is not None:
-            return known
-        trace = Trace.open(file.path)
-        try:
-            meter.opened(host_ops_needs(trace))
-            found = host_ops(trace, meter.chunk)
-        finally:
-            trace.close()
-        self._host_parts[file.path] = found
-        return found
 
 
 def decoding_threads() -> int:

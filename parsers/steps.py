@@ -1,234 +1,43 @@
-"""Steps: where one begins and ends on each core, and where its time went.
+"""Steps over several cores and hosts: which belong together, and where their time went.
 
-Markers are the events of a core's `Steps` line. Where no core has one, steps are inferred: a step is the time from one
-start of the busiest HLO module to its next start. Steps of several cores are matched by name, and a step that a core
-lacks is left out, as XProf does.
+Steps of a host's cores are matched by name, in lock step where names repeat; a step that a core lacks is left out, as
+in XProf. A first or last step that the capture cut into is left out too, and named: XProf counts it.
 
-An op belongs to the step in which it starts; one that starts where a step ends belongs to the next step. (XProf lets
-touching spans overlap, so it counts such ops for the earlier step: its first step gets them twice, its last one none.)
+Steps of several hosts are matched by name as well, as long as the steps so matched run at the same time. Else they are
+matched by time, as XProf does (`step_intersection.cc`): with the offset at which most of the hosts' spans overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, is_sorted, place
-from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE, CoreOps, event_spans
+from tpuprof.parsers.intervals import Int64s, ranges
 from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
-from tpuprof.parsers.roofline import WORK_COUNT, feeds, work_of
+from tpuprof.parsers.step_times import (
+    ASYNC_DONE,
+    COMPUTE,
+    HOST_TRANSFER,
+    INFEED,
+    MEGACORE,
+    OUTFEED,
+    SPARSE_CORE_WAIT,
+    CoreStepTimes,
+    SlowOp,
+)
 from tpuprof.parsers.xspace.core import sum_by_key
-from tpuprof.parsers.xspace.trace import Plane
 
-COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE = range(5)
-PART_COUNT = 5
+InputSource = Literal["infeed", "host"]
+"""What tells the time that a step waits for input: infeed ops, or idle time while the host waits for input."""
 
-_PARTS = {
-    "infeed": INFEED,
-    "outfeed": OUTFEED,
-    "host send": HOST_TRANSFER,
-    "host send-done": HOST_TRANSFER,
-    "host recv": HOST_TRANSFER,
-    "host recv-done": HOST_TRANSFER,
-    "megacore fusion": MEGACORE,
-}
+_STEADY = 0.9
+"""A first or last step is cut where it has less than this share of the others' ops and time, which have nearly all."""
 
-_DENSE = 4
-"""Cells of a table of steps by ops, an event, up to which such a table is the cheapest way to sum by step."""
-
-MINIMUM_RUNS = 3
-"""Runs of a module from which on its periods are taken as steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoreSteps:
-    """The steps of one core, in order of time, not overlapping.
-
-    Attributes:
-        names: one a step.
-        start_ps, end_ps: int64[n], on the trace's clock.
-    """
-
-    names: tuple[str, ...]
-    start_ps: Int64s
-    end_ps: Int64s
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleRuns:
-    """The module events of one core: `name[i]` ran from `start_ps[i]` to `end_ps[i]`, in order of start."""
-
-    name: tuple[str, ...]
-    start_ps: Int64s
-    end_ps: Int64s
-
-
-@dataclass(frozen=True, slots=True)
-class CoreStepTimes:
-    """Self time of one core by step and part.
-
-    Attributes:
-        steps: the core's steps.
-        part_ps: int64[steps, PART_COUNT], columns COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE.
-        work, feed_work: float64[steps, WORK_COUNT], what the ops that start in each step do (`roofline.work_of`), and
-            what of it infeed and outfeed ops do.
-        all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
-    """
-
-    steps: CoreSteps
-    part_ps: Int64s
-    work: NDArray[np.float64]
-    feed_work: NDArray[np.float64]
-    all_reduce_step: Int64s
-    all_reduce_id: Int64s
-    all_reduce_ps: Int64s
-
-
-def _named_spans(plane: Plane, line_name: str) -> tuple[list[str], Int64s, Int64s]:
-    """Names and spans of the events of a line (several lines of one name are taken together), in order of start."""
-    names: list[str] = []
-    starts, ends = [], []
-    for line in plane.lines:
-        if line.name != line_name:
-            continue
-        events = line.events()
-        start, end = event_spans(line, events)
-        ids = events.metadata_id.tolist()
-        named = {number: _event_name(plane, number) for number in set(ids)}
-        names += [named[number] for number in ids]
-        starts.append(start)
-        ends.append(end)
-    if not starts:
-        return [], np.zeros(0, np.int64), np.zeros(0, np.int64)
-    start, end = np.concatenate(starts), np.concatenate(ends)
-    order = np.argsort(start, kind="stable")
-    return [names[at] for at in order], start[order], end[order]
-
-
-def _event_name(plane: Plane, metadata_id: int) -> str:
-    """Name of an event; its number where the profile has lost or never had its metadata."""
-    row = plane.event_metadata.row(metadata_id)
-    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
-
-
-def marked_steps(plane: Plane) -> CoreSteps:
-    """The steps that a core's `Steps` line marks; none where it has no such line or it is empty."""
-    names, start, end = _named_spans(plane, STEPS_LINE)
-    kept = np.flatnonzero(end > start)
-    start, end = start[kept], end[kept]
-    if len(end) > 1:  # overlapping markers would count an op twice
-        end = np.minimum(end, np.append(start[1:], end[-1]))
-        filled = end > start  # of markers with one start the last is kept
-        kept, start, end = kept[filled], start[filled], end[filled]
-    return CoreSteps(tuple(names[at] for at in kept), start, end)
-
-
-def module_runs(plane: Plane) -> ModuleRuns:
-    """The runs of HLO modules on a core."""
-    names, start, end = _named_spans(plane, MODULES_LINE)
-    return ModuleRuns(tuple(names), start, end)
-
-
-def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
-    """The module with the most time over all cores that ran often enough on each, and its share of module time."""
-    totals: dict[str, int] = {}
-    counts: dict[str, list[int]] = {}
-    for at, core in enumerate(runs):
-        for name, duration in zip(core.name, (core.end_ps - core.start_ps).tolist(), strict=True):
-            totals[name] = totals.get(name, 0) + duration
-            counts.setdefault(name, [0] * len(runs))[at] += 1
-    often = [name for name, count in counts.items() if min(count) >= MINIMUM_RUNS]
-    if not often:
-        return None
-    best = max(often, key=lambda name: (totals[name], name))
-    return best, totals[best] / max(1, sum(totals.values()))
-
-
-def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:
-    """Periods of a module on one core: from each start to the next. The last run has no period and is left out."""
-    start = runs.start_ps[[at for at, name in enumerate(runs.name) if name == module]]
-    start = start[np.append(True, np.diff(start) > 0)] if len(start) else start
-    if len(start) < 2:
-        return CoreSteps((), start[:0], start[:0])
-    return CoreSteps(tuple(str(n) for n in range(len(start) - 1)), start[:-1], start[1:])
-
-
-def core_step_times(steps: CoreSteps, ops: CoreOps) -> CoreStepTimes:
-    """Adds up the self time of a core's ops by step and part."""
-    count = len(steps)
-    events = ops.events
-    part_of_row = np.array([_PARTS.get(category or "", COMPUTE) for category in ops.table.category], np.int64)
-    part_ps = np.zeros((count, PART_COUNT), np.int64)
-    part_ps[:, COMPUTE] = sum_by_step(events.self_ps, events.start_ps, steps)
-    special = np.flatnonzero((part_of_row != COMPUTE)[events.key]) if part_of_row.any() else np.zeros(0, np.intp)
-    step = place(events.start_ps[special], steps.start_ps, steps.end_ps)
-    special, step = special[step >= 0], step[step >= 0]
-    cells = step * PART_COUNT + part_of_row[events.key[special]]
-    others = sum_by_key(cells, events.self_ps[special], count * PART_COUNT).reshape(count, PART_COUNT)
-    part_ps[:, COMPUTE] -= others.sum(axis=1)
-    step = place(events.start_ps[events.all_reduce], steps.start_ps, steps.end_ps)
-    inside = step >= 0
-    chosen = events.all_reduce[inside]
-    return CoreStepTimes(
-        steps=steps,
-        part_ps=part_ps + others,
-        work=work_by_step(steps, ops, work_of(ops.table)),
-        feed_work=work_by_step(steps, ops, np.where(feeds(ops.table)[:, None], work_of(ops.table), np.nan)),
-        all_reduce_step=step[inside],
-        all_reduce_id=events.all_reduce_id[inside],
-        all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
-    )
-
-
-def work_by_step(steps: CoreSteps, ops: CoreOps, work: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count.
-
-    Args:
-        work: float64[ops, WORK_COUNT], over all occurrences of each op. An occurrence counts with the mean of them.
-    """
-    key, times = ops.events.key, ops.events.start_ps
-    known: NDArray[np.bool_] = np.isfinite(work)
-    out = np.full((len(steps), WORK_COUNT), np.nan)
-    rows = np.logical_or.reduce(known, axis=1)
-    if not len(steps) or not len(key) or not rows.any():
-        return out
-    once = work / np.maximum(ops.table.occurrences, 1)[:, None]
-    if is_sorted(times) and len(steps) * len(once) <= _DENSE * len(key):
-        both = np.concatenate([np.where(known, once, 0.0), known], axis=1)
-        first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
-        for step in range(len(steps)):  # a slice of the events each: one pass over them, and a product as large as it
-            sums = np.bincount(key[first[step] : last[step]], minlength=len(once)).astype(np.float64) @ both
-            out[step] = np.where(sums[WORK_COUNT:] > 0, sums[:WORK_COUNT], np.nan)
-        return out
-    at = place(times, steps.start_ps, steps.end_ps)
-    chosen = np.flatnonzero((at >= 0) & rows[key])
-    at, key = at[chosen], key[chosen]
-    for column in range(WORK_COUNT):
-        counted = known[key, column]
-        sums = np.bincount(at[counted], once[key[counted], column], minlength=len(steps))
-        out[:, column] = np.where(np.bincount(at[counted], minlength=len(steps)) > 0, sums, np.nan)
-    return out
-
-
-def sum_by_step(values: Int64s, times: Int64s, steps: CoreSteps) -> Int64s:
-    """Sum of the values whose time lies in each step. Times in order cost one pass, not a search each."""
-    if not len(steps) or not len(values):
-        return np.zeros(len(steps), np.int64)
-    if not is_sorted(times):
-        at = place(times, steps.start_ps, steps.end_ps)
-        return sum_by_key(at[at >= 0], values[at >= 0], len(steps))
-    first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
-    end = len(values)
-    borders = np.stack([first, last], axis=1).reshape(-1)  # sums of [first, last) and, thrown away, of the gaps
-    sums = np.add.reduceat(values, np.minimum(borders, end - 1))[::2]
-    sums += np.where((last == end) & (first < end - 1), values[-1], 0)  # a border cannot lie behind the last value
-    return np.where(last > first, sums, 0)
+_LEAST_STEPS_TO_TELL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +49,17 @@ class StepGrid:
         source: markers or inferred periods.
         start_ps: int64[steps], the earliest core's start.
         duration_ps: int64[cores, steps].
-        part_ps: int64[cores, steps, PART_COUNT].
+        part_ps: int64[cores, steps, PART_COUNT], columns as in `step_times`; where the program has no infeed ops INFEED
+            is the idle time in which the host waited for input or sent it.
+        class_ps: int64[cores, steps, len(OP_CLASSES)], idle included; it adds up to the duration.
         work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
+        slow_ops: what the slowest step has more of, of the core where that is most.
+        core_names: ``host:ordinal`` of each core; hosts: int64[cores], which host it belongs to.
+        input_source: what INFEED stems from; None where nothing tells.
+        sparse_core: int64[3, steps], of the SparseCores: mean time, least compute, mean idle time; None without any.
         dropped: steps of some core that another one lacks.
+        incomplete: a sentence for each step that the capture cut into and that was left out.
     """
 
     names: tuple[str, ...]
@@ -251,10 +67,17 @@ class StepGrid:
     start_ps: Int64s
     duration_ps: Int64s
     part_ps: Int64s
+    class_ps: Int64s
     work: NDArray[np.float64]
     feed_work: NDArray[np.float64]
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
+    slow_ops: tuple[SlowOp, ...]
+    core_names: tuple[str, ...]
+    hosts: Int64s
+    input_source: InputSource | None
+    sparse_core: Int64s | None
     dropped: int
+    incomplete: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -265,56 +88,208 @@ class StepGrid:
         longest: Int64s = self.duration_ps.max(axis=0)
         return longest
 
+    def take(self, rows: NDArray[np.intp]) -> StepGrid:
+        """Some of the steps, in their order."""
+        return replace(
+            self,
+            names=tuple(self.names[at] for at in rows.tolist()),
+            start_ps=self.start_ps[rows],
+            duration_ps=self.duration_ps[:, rows],
+            part_ps=self.part_ps[:, rows],
+            class_ps=self.class_ps[:, rows],
+            work=self.work[:, rows],
+            feed_work=self.feed_work[:, rows],
+            all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
+            sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
+        )
 
-def align(cores: Sequence[CoreStepTimes], source: StepSource) -> StepGrid | None:
-    """Matches the steps of several cores, by name where each core's names are unique, else in lock step from the first.
+
+def align(
+    cores: Sequence[CoreStepTimes], source: StepSource, core_names: Sequence[str], input_source: InputSource | None
+) -> StepGrid | None:
+    """Matches the steps of a host's cores, by name where each core's names are unique, else in lock step.
 
     Returns:
         None where there is nothing to match: no core, or no step on all of them.
     """
     if not cores or any(not len(core.steps) for core in cores):
         return None
-    unique = all(len(set(core.steps.names)) == len(core.steps.names) for core in cores)
-    if unique:
-        shared = set(cores[0].steps.names).intersection(*(core.steps.names for core in cores[1:]))
-        names = tuple(name for name in cores[0].steps.names if name in shared)
-        where = [{name: at for at, name in enumerate(core.steps.names)} for core in cores]
-        index = np.array([[at[name] for name in names] for at in where], np.int64).reshape(len(cores), len(names))
+    if all(len(set(core.steps.names)) == len(core.steps.names) for core in cores):
+        names, index = _by_name([core.steps.names for core in cores])
         seen = len(set().union(*(core.steps.names for core in cores)))
     else:
         count = min(len(core.steps) for core in cores)
-        names = cores[0].steps.names[:count]
-        index = np.tile(np.arange(count), (len(cores), 1))
+        names, index = cores[0].steps.names[:count], [np.arange(count)] * len(cores)
         seen = max(len(core.steps) for core in cores)
     if not names:
         return None
-    return StepGrid(
+    pairs = list(zip(cores, index, strict=True))
+    part_ps = np.stack([core.part_ps[at] for core, at in pairs])
+    if input_source == "host":
+        part_ps[:, :, INFEED] = np.stack([core.input_ps[at] for core, at in pairs])
+    grid = StepGrid(
         names=names,
         source=source,
-        start_ps=np.min([core.steps.start_ps[at] for core, at in zip(cores, index, strict=True)], axis=0),
-        duration_ps=np.stack(
-            [(core.steps.end_ps - core.steps.start_ps)[at] for core, at in zip(cores, index, strict=True)]
+        start_ps=np.min([core.steps.start_ps[at] for core, at in pairs], axis=0),
+        duration_ps=np.stack([core.steps.duration_ps[at] for core, at in pairs]),
+        part_ps=part_ps,
+        class_ps=np.stack([core.class_ps[at] for core, at in pairs]),
+        work=np.stack([core.work[at] for core, at in pairs]),
+        feed_work=np.stack([core.feed_work[at] for core, at in pairs]),
+        all_reduce=tuple(
+            _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), at, len(core.steps))
+            for core, at in pairs
         ),
-        part_ps=np.stack([core.part_ps[at] for core, at in zip(cores, index, strict=True)]),
-        work=np.stack([core.work[at] for core, at in zip(cores, index, strict=True)]),
-        feed_work=np.stack([core.feed_work[at] for core, at in zip(cores, index, strict=True)]),
-        all_reduce=tuple(_renumber(core, at) for core, at in zip(cores, index, strict=True)),
+        slow_ops=max((core.slow_ops for core in cores), key=lambda ops: sum(op.excess_ps for op in ops)),
+        core_names=tuple(core_names),
+        hosts=np.zeros(len(cores), np.int64),
+        input_source=input_source,
+        sparse_core=None,
         dropped=seen - len(names),
+        incomplete=(),
+    )
+    return _without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs]))
+
+
+def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """The names that all have, in the first one's order, and where each has them."""
+    shared = set(names[0]).intersection(*names[1:])
+    kept = tuple(name for name in names[0] if name in shared)
+    places = [{name: at for at, name in reversed(list(enumerate(one)))} for one in names]
+    return kept, [np.array([place[name] for name in kept], np.intp) for place in places]
+
+
+def _renumbered(
+    entries: tuple[Int64s, Int64s, Int64s], rows: NDArray[np.intp], count: int
+) -> tuple[Int64s, Int64s, Int64s]:
+    """All-reduces of a core with the numbers that steps have among `rows`; those of other steps are left out."""
+    number = np.full(count, -1, np.int64)
+    number[rows] = np.arange(len(rows))
+    step, ids, duration = entries
+    at = number[step]
+    kept = at >= 0
+    return at[kept], ids[kept], duration[kept]
+
+
+def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> StepGrid:
+    """Leaves out a first or last step that the capture cut into: one with fewer ops and less time than all others.
+
+    Only where the other steps have nearly as many ops as each other; marked steps only, as a period is never cut.
+    """
+    if grid.source != "steps" or len(grid) < _LEAST_STEPS_TO_TELL:
+        return grid
+    ops, time = op_count.sum(axis=0), grid.longest_ps
+    usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
+    if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
+        return grid
+    cut = [at for at in (0, len(grid) - 1) if ops[at] < _STEADY * usual_ops and time[at] < _STEADY * usual_time]
+    sentences = [
+        f"step {grid.names[at]} was left out: the capture {'began' if at == 0 else 'ended'} inside it "
+        f"({ops[at]:,} ops; the median step has {usual_ops:,})"
+        for at in cut
+    ]
+    if not cut:
+        return grid
+    kept = np.setdiff1d(np.arange(len(grid)), cut)
+    return replace(grid.take(kept), incomplete=tuple(sentences))
+
+
+def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
+    """The steps that the cores of all hosts share.
+
+    Hosts with nothing in common with the first are left out by the caller's choice of grids; here each has a step.
+
+    Returns:
+        A grid without steps where the hosts share none.
+    """
+    if len(grids) == 1:
+        return grids[0]
+    names, index = _matched(grids)
+    taken = [grid.take(at) for grid, at in zip(grids, index, strict=True)]
+    sources = {grid.input_source for grid in grids}
+    return StepGrid(
+        names=names,
+        source=grids[0].source,
+        start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else np.zeros(0, np.int64),
+        duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
+        part_ps=np.concatenate([grid.part_ps for grid in taken]),
+        class_ps=np.concatenate([grid.class_ps for grid in taken]),
+        work=np.concatenate([grid.work for grid in taken]),
+        feed_work=np.concatenate([grid.feed_work for grid in taken]),
+        all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
+        slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
+        core_names=tuple(name for grid in grids for name in grid.core_names),
+        hosts=np.concatenate([np.full(len(grid.hosts), at) for at, grid in enumerate(grids)]),
+        input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
+        sparse_core=_joined_sparse_cores(taken),
+        dropped=max(len(grid) for grid in grids) - len(names),
+        incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
     )
 
 
-def _renumber(core: CoreStepTimes, index: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """All-reduces of a core with the steps' numbers in the grid; those of dropped steps are left out."""
-    number = np.full(len(core.steps), -1, np.int64)
-    number[index] = np.arange(len(index))
-    step = number[core.all_reduce_step]
-    kept = step >= 0
-    return step[kept], core.all_reduce_id[kept], core.all_reduce_ps[kept]
+def _joined_sparse_cores(grids: Sequence[StepGrid]) -> Int64s | None:
+    parts = [grid.sparse_core for grid in grids if grid.sparse_core is not None]
+    if not parts:
+        return None
+    every = np.stack(parts)
+    return np.stack([every[:, 0].mean(axis=0), every[:, 1].min(axis=0), every[:, 2].mean(axis=0)]).astype(np.int64)
+
+
+def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """Steps that belong together: their names and where each host has them."""
+    names, by_name = _by_name([grid.names for grid in grids])
+    by_time = _by_time(grids)
+    together = _overlap(grids, by_name)
+    if together and together >= _overlap(grids, by_time) / 2:
+        return names, by_name
+    if not _overlap(grids, by_time):  # clocks that have nothing in common: names are all there is
+        return names, by_name
+    return tuple(grids[0].names[at] for at in by_time[0].tolist()), by_time
+
+
+def _spans(grid: StepGrid) -> tuple[Int64s, Int64s]:
+    return grid.start_ps, grid.start_ps + grid.longest_ps
+
+
+def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> int:
+    """Time in which all hosts run the same step, over all steps."""
+    if not len(index[0]):
+        return 0
+    spans = [_spans(grid.take(at)) for grid, at in zip(grids, index, strict=True)]
+    common = np.min([end for _, end in spans], axis=0) - np.max([start for start, _ in spans], axis=0)
+    return int(np.maximum(common, 0).sum())
+
+
+def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
+    """Where each host has the steps that all have: by the offset against the shortest host with the most overlap."""
+    whole = [int((_spans(grid)[1]).max() - grid.start_ps.min()) for grid in grids]
+    chief = grids[int(np.argmin(whole))]
+    offsets = [_best_offset(chief, grid) for grid in grids]
+    first = max(max(0, offset) for offset in offsets)
+    last = min(min(len(chief), len(grid) + offset) for grid, offset in zip(grids, offsets, strict=True))
+    steps = np.arange(first, max(first, last))
+    return [steps - offset for offset in offsets]
+
+
+def _best_offset(chief: StepGrid, other: StepGrid) -> int:
+    """Index in the chief less index in the other host, for the same step."""
+    if chief is other:
+        return 0
+    chief_start, chief_end = _spans(chief)
+    start, end = _spans(other)
+    mine, its = ranges(np.searchsorted(end, chief_start, side="right"), np.searchsorted(start, chief_end, side="left"))
+    common = np.minimum(chief_end[mine], end[its]) - np.maximum(chief_start[mine], start[its])
+    zero = len(other) - 1
+    size = len(chief) + zero
+    overlap = np.bincount(mine - its + zero, np.maximum(common, 0).astype(np.float64), minlength=size)
+    best = int(np.concatenate([overlap[zero:], overlap[:zero][::-1]]).argmax())  # ties: 0, 1, ..., then -1, -2, ...
+    return best if best < len(chief) else len(chief) - 1 - best
 
 
 def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     """Where each step's time went over all cores.
 
+    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute holds. The rest are
     XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), every core with the slowest core's step time: infeed is the
     core that waits most, compute the least busy core, outfeed the mean, host transfer the most, idle what is left of
     the step (never below 0). All-reduces: of the core with the largest sum, the shortest duration of each over all
@@ -322,21 +297,24 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     """
     step = grid.longest_ps.astype(np.float64)
     infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
-    compute = grid.part_ps[:, :, COMPUTE].min(axis=0).astype(np.float64)
+    active = grid.part_ps[:, :, COMPUTE]
+    compute = (active + grid.part_ps[:, :, [MEGACORE, ASYNC_DONE]].sum(axis=2)).min(axis=0).astype(np.float64)
     slowest_infeed = infeed.max(axis=0).astype(np.float64)
     mean_outfeed = outfeed.mean(axis=0)
-    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed)
-    percent = 100.0 * infeed / step
+    sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
+    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
+    percent = 100.0 * infeed / np.maximum(step, 1.0)
     reduce_compute, reduce_sync = _all_reduce(grid)
     columns = (
         compute,
-        grid.part_ps[:, :, COMPUTE].mean(axis=0),
+        active.mean(axis=0),
         slowest_infeed,
         mean_outfeed,
         idle,
         grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
         reduce_compute,
         reduce_sync,
+        sparse_core,
         percent.mean(axis=0),
         percent.min(axis=0),
         percent.max(axis=0),

@@ -5,79 +5,69 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.device import DeviceInfo, device_info, is_gpu, is_sparse_core, is_tensor_core, merge_devices
-from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.intervals import Int64s, is_sorted, subtract, union, union_length
-from tpuprof.parsers.opstats import (
-    OPS_LINE,
-    STEPS_LINE,
-    core_ops,
-    device_spans,
-    event_spans,
+from tpuprof.parsers.core_summary import CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.device import (
+    DeviceInfo,
+    device_info,
+    device_ordinal,
+    is_gpu,
+    is_sparse_core,
+    is_tensor_core,
+    merge_devices,
 )
+from tpuprof.parsers.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty, line_spans
+from tpuprof.parsers.errors import Problem
+from tpuprof.parsers.groups import Groups, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.host_activity import Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.host_events import HOST_PLANE, HostEvents, thread_lines
+from tpuprof.parsers.host_ops import HostOps
+from tpuprof.parsers.host_side import HostSide, read_host_side
+from tpuprof.parsers.input_events import InputRows
+from tpuprof.parsers.intervals import Int64s, covered, subtract, union
+from tpuprof.parsers.opstats import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.optable import OpTable, merge_tables
 from tpuprof.parsers.pages.overview_page import StepSource
-from tpuprof.parsers.steps import (
+from tpuprof.parsers.requests import HostRequests, has_requests, host_requests
+from tpuprof.parsers.step_markers import (
     CoreSteps,
-    CoreStepTimes,
+    HostSteps,
     ModuleRuns,
-    StepGrid,
-    align,
     busiest_module,
-    core_step_times,
     inferred_steps,
     marked_steps,
     module_runs,
 )
+from tpuprof.parsers.steps import InputSource, StepGrid, align
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
 
-HOST_PLANE = "/host:CPU"
 ENVIRONMENT_PLANE = "Task Environment"
-SPARSE_OPS_LINE = "Sparse Core Ops"
-SPARSE_MODULES_LINE = "Sparse Core Modules"
+SPARSE_STEPS_LINE = "Sparse Core Steps"
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class CoreSummary:
-    """One TensorCore's totals.
+class IdleTime:
+    """The long gaps of the core that is idle most (`CoreSummary.gaps`) without input waits, and what went on meanwhile.
 
     Attributes:
-        name: plane name.
-        info: what the plane says of its device.
-        table: time by op.
-        op_events: number of op events.
-        total_ps: from the first to the last op or step (device time); 0 without any.
-        span: hull of op and module events (host-aligned time), for the duty cycle; None without any.
-        active_ps: time in which the core works (`on_duty`); unset for a chip with several cores.
-        active: the same as disjoint intervals, for a chip with several cores; None for a chip with one.
-        step_times: self time by step and part.
+        core: ordinal of the core.
+        gap_ps: all of them together; count: how many; longest: the longest one's start and end.
+        activities: what the host's threads did, the most first.
+        flying: asynchronous ops under way and for how much of the gaps, the most first.
     """
 
-    name: str
-    info: DeviceInfo
-    table: OpTable
-    op_events: int
-    total_ps: int
-    span: tuple[int, int] | None
-    active_ps: int
-    active: tuple[Int64s, Int64s] | None
-    step_times: CoreStepTimes
-
-
-@dataclass(frozen=True, slots=True)
-class ChipDuty:
-    """Time in which at least one core of a chip works, and the whole time it was watched, in picoseconds."""
-
-    active_ps: int
-    total_ps: int
+    core: int
+    gap_ps: int
+    count: int
+    longest: tuple[int, int]
+    activities: tuple[Activity, ...]
+    flying: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +85,11 @@ class HostSummary:
         programs: program id to the name of its HLO module.
         steps: the steps that the host's cores share, None where there are none.
         step_note: how inferred steps were found, or why there are none.
+        host_ops: framework ops of the host's threads.
+        input_rows: what the host did for input that is no framework op.
+        requests: that the host served, and the runs of its cores' modules.
+        idle: the long gaps of the core that is idle most; None where no core is idle for long.
+        compilations: programs that were compiled while the profile was taken.
         profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
         mxu_percent, hbm_percent: counters that the host plane may hold.
         simulated: the profile says that its times are not measured.
@@ -115,6 +110,11 @@ class HostSummary:
     programs: Mapping[int, str]
     steps: StepGrid | None
     step_note: str
+    host_ops: HostOps
+    input_rows: InputRows
+    requests: HostRequests
+    idle: IdleTime | None
+    compilations: tuple[Compilation, ...]
     profile_duration_ps: int | None
     mxu_percent: float | None
     hbm_percent: float | None
@@ -126,7 +126,9 @@ class HostSummary:
 
 def needed_bytes(trace: Trace) -> int:
     """Bytes of the lines that `summarise` decodes."""
-    return sum(line.size for plane in trace.planes for line in plane.lines if _is_needed(plane, line))
+    host = trace.plane(HOST_PLANE)
+    threads = sum(line.size for line in thread_lines(host)) if host is not None else 0
+    return threads + sum(line.size for plane in trace.planes for line in plane.lines if _is_needed(plane, line))
 
 
 def _is_needed(plane: Plane, line: Line) -> bool:
@@ -142,14 +144,17 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         workers: threads over the cores; they help where the decoding core releases the interpreter lock.
     """
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
+    side = read_host_side(trace, on_chunk)
     runs = [module_runs(plane) for plane in cores]
-    step_lists, source, note = _find_steps(cores, runs)
+    groups = _groups(trace, cores, side.events)
+    step_lists, source, note = _find_steps(cores, runs, groups)
     infos = [device_info(plane) for plane in cores]
     crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
-    work = partial(_summarise_core, crowded=crowded, on_chunk=on_chunk)
+    work = partial(_summarise, crowded=crowded, waits=side.waits, on_chunk=on_chunk)
     summaries = _run(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
     device, remarks = merge_devices(infos)
-    steps = align([core.step_times for core in summaries], source)
+    table = merge_tables([core.table for core in summaries])
+    steps = _grid(trace, cores, host, summaries, source, _input_source(table, side, step_lists))
     if steps is None and not note:
         note = "the cores share no step"
     host_stats = _plane_stats(trace, HOST_PLANE)
@@ -159,14 +164,19 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         core_count=len(cores),
         gpu_count=sum(is_gpu(plane) for plane in trace.planes),
         device=device,
-        table=merge_tables([core.table for core in summaries]),
+        table=table,
         op_events=sum(core.op_events for core in summaries),
         self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
         total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
-        duty=_duty(summaries, trace, on_chunk),
+        duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         programs=_programs_that_ran(runs),
         steps=steps,
         step_note=note,
+        host_ops=side.ops,
+        input_rows=side.input_rows,
+        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
+        idle=_idle_time(cores, summaries, side),
+        compilations=_compilations(summaries, side),
         profile_duration_ps=_profile_duration(environment, summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
@@ -178,6 +188,11 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
 
 
 _Item = tuple[Plane, DeviceInfo, CoreSteps, ModuleRuns]
+
+
+def _summarise(item: _Item, crowded: frozenset[str], waits: Intervals, on_chunk: ChunkDone | None) -> CoreSummary:
+    plane, info, steps, runs = item
+    return summarise_core(plane, info, steps, runs, info.chip in crowded, waits, on_chunk)
 
 
 def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
@@ -218,12 +233,41 @@ def _percent(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
 
 
-def _find_steps(cores: Sequence[Plane], runs: Sequence[ModuleRuns]) -> tuple[list[CoreSteps], StepSource, str]:
+# --- steps ---------------------------------------------------------------------------------------------------------
+
+
+def _find_steps(
+    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None
+) -> tuple[list[CoreSteps], StepSource, str]:
     """Each core's steps, where they come from, and what to say about them."""
-    marked = [marked_steps(plane) for plane in cores]
+    host_steps = _host_steps(cores, groups)
+    marked = [marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
     if any(len(steps) for steps in marked):
         return marked, "steps", ""
     return _infer_steps(runs, marked)
+
+
+def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
+    """Which events belong together, where that is asked: for markers of steps, and for requests."""
+    if host is None or not (any(map(_has_markers, cores)) or has_requests(host)):
+        return None
+    return event_groups(host, cores, grouped=is_grouped(trace))
+
+
+def _has_markers(plane: Plane) -> bool:
+    line = grouping_line(plane)
+    return line is not None and line.name == STEPS_LINE
+
+
+def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps | None]:
+    """For each core with markers, which host step launched each of them."""
+    if groups is None or groups.cores is None:
+        return [None] * len(cores)
+    numbers = {root.group: root.step_num for root in groups.roots if root.step_num is not None}
+    return [
+        HostSteps(group, numbers) if _has_markers(plane) else None
+        for plane, group in zip(cores, groups.cores, strict=True)
+    ]
 
 
 def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
@@ -239,114 +283,116 @@ def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[lis
     return [inferred_steps(core, module) for core in runs], "modules", note
 
 
-def _summarise_core(item: _Item, crowded: frozenset[str], on_chunk: ChunkDone | None) -> CoreSummary:
-    plane, info, steps, runs = item
-    ops = core_ops(plane, on_chunk)
-    events = ops.events
-    first, last = _hull([(events.start_ps, events.end_ps), *_line_spans(plane, STEPS_LINE, device=True)])
-    duty_first, duty_last = _hull([(ops.event_start_ps, ops.event_end_ps), (runs.start_ps, runs.end_ps)])
-    active, active_ps = None, 0
-    if ops.off_duty.any():
-        active = on_duty(ops.event_start_ps, ops.event_end_ps, ops.off_duty[events.key])
-        active_ps = int((active[1] - active[0]).sum())
-    elif info.chip in crowded:
-        active = union(ops.event_start_ps, ops.event_end_ps)
-    else:
-        active_ps = union_length(ops.event_start_ps, ops.event_end_ps)
-    return CoreSummary(
-        name=plane.name,
-        info=info,
-        table=ops.table,
-        op_events=len(events.key),
-        total_ps=last - first,
-        span=(duty_first, duty_last) if duty_last > duty_first else None,
-        active_ps=active_ps,
-        active=active if info.chip in crowded else None,
-        step_times=core_step_times(steps, ops),
+def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:
+    """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
+
+    Input events count where the host had one in at least every other step: transfers while a program starts up say
+    nothing about its steps.
+    """
+    if has_infeed(table):
+        return "infeed"
+    steps = next((steps for steps in cores if len(steps)), None)
+    if steps is None:
+        return None
+    inside = covered(steps.end_ps, *side.waits) - covered(steps.start_ps, *side.waits)
+    return "host" if 2 * np.count_nonzero(inside) >= len(steps) else None
+
+
+def _grid(
+    trace: Trace,
+    cores: Sequence[Plane],
+    host: str,
+    summaries: Sequence[CoreSummary],
+    source: StepSource,
+    input_source: InputSource | None,
+) -> StepGrid | None:
+    names = [f"{host}:{device_ordinal(plane)}" for plane in cores]
+    grid = align([core.step_times for core in summaries], source, names, input_source)
+    return grid if grid is None else replace(grid, sparse_core=_sparse_cores(trace, grid.names))
+
+
+def _sparse_cores(trace: Trace, names: Sequence[str]) -> Int64s | None:
+    """int64[3, steps]: mean time, least compute and mean idle time of the SparseCores in steps of these names.
+
+    As in XProf, a SparseCore computes whenever it is not idle. A step that a SparseCore has no marker for is 0.
+    """
+    rows = []
+    for plane in trace.planes:
+        steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE) if is_sparse_core(plane) else None
+        if steps is None or not len(steps):
+            continue
+        spans = line_spans(plane, SPARSE_OPS_LINE)
+        none = np.zeros(0, np.int64)
+        busy = union(*(np.concatenate([none, *(span[at] for span in spans)]) for at in (0, 1)))
+        work = covered(steps.end_ps, *busy) - covered(steps.start_ps, *busy)
+        where = {name: at for at, name in enumerate(steps.names)}
+        at = np.array([where.get(name, -1) for name in names], np.int64)
+        has = at >= 0
+        rows.append(np.where(has, np.stack([steps.duration_ps[at], work[at], (steps.duration_ps - work)[at]]), 0))
+    if not rows:
+        return None
+    every = np.stack(rows)
+    return np.stack([every[:, 0].mean(axis=0), every[:, 1].min(axis=0), every[:, 2].mean(axis=0)]).astype(np.int64)
+
+
+# --- idle time -----------------------------------------------------------------------------------------------------
+
+
+def _most_idle(summaries: Sequence[CoreSummary]) -> int:
+    return max(range(len(summaries)), key=lambda at: summaries[at].gap_ps)
+
+
+def _idle_time(cores: Sequence[Plane], summaries: Sequence[CoreSummary], side: HostSide) -> IdleTime | None:
+    """The gaps of the core that is idle most, without those in which the host waited for input."""
+    if not summaries:
+        return None
+    most = _most_idle(summaries)
+    gaps = subtract(*summaries[most].gaps, *side.waits)
+    if not len(gaps[0]):
+        return None
+    length = gaps[1] - gaps[0]
+    longest = int(length.argmax())
+    return IdleTime(
+        core=device_ordinal(cores[most]),
+        gap_ps=int(length.sum()),
+        count=len(length),
+        longest=(int(gaps[0][longest]), int(gaps[1][longest])),
+        activities=activities(side.events, gaps) if side.events is not None else (),
+        flying=_flying(cores[most], gaps),
     )
 
 
-def on_duty(start: Int64s, end: Int64s, is_off: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
-    """When a core works: an op runs, and the one that began last is none that waits or moves data for the host.
-
-    So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do.
-
-    Args:
-        start, end: int64[n], of the core's op events.
-        is_off: bool[n], which of them are off duty.
-
-    Returns:
-        Disjoint intervals in order.
-    """
-    working_start, working_end = start[~is_off], end[~is_off]
-    waits = union(start[is_off], end[is_off])
-    works = subtract(*union(working_start, working_end), *waits)
-    order = None if is_sorted(working_start) else np.argsort(working_start, kind="stable")
-    begins = working_start if order is None else working_start[order]
-    first, last = np.searchsorted(begins, waits[0], side="right"), np.searchsorted(begins, waits[1], side="left")
-    count = np.maximum(last - first, 0)
-    if not count.any():
-        return works
-    inside = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
-    inside = inside if order is None else order[inside]
-    return union(np.concatenate([works[0], working_start[inside]]), np.concatenate([works[1], working_end[inside]]))
-
-
-def _line_spans(plane: Plane, name: str, device: bool) -> list[tuple[Int64s, Int64s]]:
-    spans = []
+def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
+    """Asynchronous ops under way during gaps."""
+    found: dict[str, int] = {}
     for line in plane.lines:
-        if line.name == name:
-            events = line.events(("device_offset_ps", "device_duration_ps") if device else ())
-            start, end = event_spans(line, events)
-            spans.append(device_spans(events, start, end) if device else (start, end))
-    return spans
+        if line.name != ASYNC_OPS_LINE:
+            continue
+        events = line.events()
+        start, end = event_spans(line, events)
+        near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
+        rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
+        names = [_op_name(plane, row) for row in rows.tolist()]
+        found |= flying(names, start[near], end[near], gaps)
+    return found
 
 
-def _hull(spans: Sequence[tuple[Int64s, Int64s]]) -> tuple[int, int]:
-    filled = [(start, end) for start, end in spans if len(start)]
-    if not filled:
-        return 0, 0
-    return min(int(start.min()) for start, _ in filled), max(int(end.max()) for _, end in filled)
+def _op_name(plane: Plane, row: int) -> str:
+    if row < 0:
+        return "async op"
+    return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
 
 
-def _duty(cores: Sequence[CoreSummary], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:
-    """Duty cycle by chip (`duty_cycle_tracker.cc`): what at least one of the chip's cores works on, over their hull."""
-    chips: dict[str, list[tuple[tuple[Int64s, Int64s], tuple[int, int] | None]]] = {}
-    duty = []
-    for core in cores:
-        if core.active is not None:
-            chips.setdefault(core.info.chip, []).append((core.active, core.span))
-        elif core.span is not None:
-            duty.append(ChipDuty(core.active_ps, core.span[1] - core.span[0]))
-    for plane in trace.planes:
-        if is_sparse_core(plane):
-            chips.setdefault(device_info(plane).chip, []).append(_sparse_activity(plane, on_chunk))
-    for parts in chips.values():
-        starts = np.concatenate([active[0] for active, _ in parts])
-        ends = np.concatenate([active[1] for active, _ in parts])
-        spans = [span for _, span in parts if span is not None]
-        if spans:
-            whole = max(last for _, last in spans) - min(first for first, _ in spans)
-            duty.append(ChipDuty(union_length(starts, ends), whole))
-    return tuple(duty)
-
-
-def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[tuple[Int64s, Int64s], tuple[int, int] | None]:
-    """Active intervals and hull of a SparseCore; all its ops count as work."""
-    ops = []
-    for line in plane.lines:
-        if line.name == SPARSE_OPS_LINE:
-            ops.append(event_spans(line, line.events(on_chunk=on_chunk)))
-    first, last = _hull([*ops, *_line_spans(plane, SPARSE_MODULES_LINE, device=False)])
-    none = np.zeros(0, np.int64)
-    starts = np.concatenate([start for start, _ in ops]) if ops else none
-    ends = np.concatenate([end for _, end in ops]) if ops else none
-    return union(starts, ends), (first, last) if last > first else None
+def _compilations(summaries: Sequence[CoreSummary], side: HostSide) -> tuple[Compilation, ...]:
+    """What was compiled, and how long the core that is idle most waited meanwhile."""
+    if side.events is None or not summaries:
+        return ()
+    return compilations(side.events, summaries[_most_idle(summaries)].gaps)
 
 
 def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:
     start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
     if isinstance(start, int) and isinstance(stop, int) and 0 < start < stop:
         return (stop - start) * 1000
-    spans = [core.span for core in cores if core.span is not None]
+    spans = [core.duty.span for core in cores if core.duty.span is not None]
     return max(last for _, last in spans) - min(first for first, _ in spans) if spans else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.build import tpu_plane
+from tpuprof.parsers.duty import ChipDuty
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import ChipDuty, summarise
+from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 
 Op = tuple[str, str, int, int]

@@ -95,6 +95,8 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     assert all(p.bytes_done <= p.bytes_total for p in seen)
     decoded = len(seen)
     opened.overview()
+    assert len(seen) == decoded
+    opened.ops()
     assert [p.events_done for p in seen[decoded:]] == [0, 0]
 
 

@@ -12,17 +12,9 @@ from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.steps import (
-    COMPUTE,
-    INFEED,
-    CoreSteps,
-    align,
-    core_step_times,
-    inferred_steps,
-    marked_steps,
-    module_runs,
-    sum_by_step,
-)
+from tpuprof.parsers.step_markers import CoreSteps, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.step_times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
+from tpuprof.parsers.steps import align
 from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -49,7 +41,7 @@ def test_a_step_that_one_core_lacks_is_dropped_and_said() -> None:
     result = page(space)
     assert [step.name for step in result.steps] == ["1", "2", "3"]
     assert [step.duration_ps for step in result.steps] == [100, 100, 100]  # the slower core
-    assert "1 steps were left out: not every core has them" in result.warnings
+    assert "1 step was left out: not every core has it" in result.warnings
 
 
 def test_steps_of_one_name_are_matched_in_lock_step() -> None:
@@ -117,9 +109,11 @@ def test_every_op_inside_a_step_is_counted_once(
         for part, category in ((INFEED, "infeed"), (COMPUTE, "loop fusion")):
             expected = sum(d for _, c, o, d in ops if c == category and begin <= o < end)
             assert times.part_ps[n, part] == expected
-    grid = align([times], "steps")
+    grid = align([times], "steps", ["host0:0"], None)
     assert grid is not None
-    assert grid.longest_ps.tolist() == [end - begin for _, begin, end in steps]
+    durations = {name: end - begin for name, begin, end in steps}  # a step at the ends may look cut, and is left out
+    assert grid.longest_ps.tolist() == [durations[name] for name in grid.names]
+    assert len(grid) + len(grid.incomplete) == len(steps)
 
 
 def test_inferred_steps_leave_out_the_last_run() -> None:
@@ -151,12 +145,18 @@ def test_sums_by_step_are_those_of_the_ops_that_start_in_it(gaps: list[int], spa
         starts.append(at + gap)
         ends.append(at + gap + length)
         at += gap + length
-    steps = CoreSteps(tuple(map(str, starts)), np.array(starts, np.int64), np.array(ends, np.int64))
-    expected = [int(values[(times >= a) & (times < b)].sum()) for a, b in zip(starts, ends, strict=True)]
-    assert sum_by_step(values, times, steps).tolist() == expected
+    start_ps, end_ps = np.array(starts, np.int64), np.array(ends, np.int64)
+    steps = CoreSteps(tuple(map(str, starts)), start_ps, end_ps, end_ps - start_ps)
+    kind = (values % 3).astype(np.int8)
+    expected = [
+        [int(values[(times >= a) & (times < b) & (kind == of)].sum()) for of in range(3)]
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    assert sum_by_step_and_kind(values, times, kind, 3, steps).tolist() == expected
     shuffled = np.random.default_rng(0).permutation(len(times))
     if not any(a == b for a, b in zip(starts, ends, strict=True)):
-        assert sum_by_step(values[shuffled], times[shuffled], steps).tolist() == expected
+        found = sum_by_step_and_kind(values[shuffled], times[shuffled], kind[shuffled], 3, steps)
+        assert found.tolist() == expected
 
 
 def test_modules_whose_names_are_lost_stay_apart() -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # imported by the commands that need them
 PROGRAM = "tpuprof-tui"
 Result = TypeVar("Result")
 OP_PAGES = ("ops", "op-profile", "framework-ops", "roofline")
-PAGES = ("runs", "overview", *OP_PAGES)
-LATER_PAGES = ("input", "timeline", "memory", "memory-profile", "inference")
+PAGES = ("runs", "overview", "input", "inference", *OP_PAGES)
+LATER_PAGES = ("timeline", "memory", "memory-profile")
 FORMATS = ("text", "json", "csv", "md")
 PIPE_WIDTH = 110
 """Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
@@ -249,7 +249,7 @@ def _report(args: argparse.Namespace) -> int:
     file = None if args.output == "-" else args.output
     if file is not None:
         check_output(file, logdir)
-    pages = {"runs": _runs, "overview": _overview}
+    pages = {"runs": _runs, "overview": _overview, "input": _input, "inference": _inference}
     text = pages.get(args.page, _ops)(args, logdir)
     if file is None:
         write_stdout(text)
@@ -277,6 +277,24 @@ def _overview(args: argparse.Namespace, logdir: Logdir) -> str:
     page = _with_progress(run, lambda session: session.overview(args.host))
     _note_warnings(args, page.warnings)
     return overview_report(page, run, args.format, _look(args), args.limit)
+
+
+def _input(args: argparse.Namespace, logdir: Logdir) -> str:
+    from tpuprof.tui.report.input_report import input_report  # noqa: PLC0415
+
+    run = logdir.find_run(args.run)
+    page = _with_progress(run, lambda session: session.input_pipeline(args.host))
+    _note_warnings(args, page.warnings)
+    return input_report(page, run, args.format, _look(args), args.limit)
+
+
+def _inference(args: argparse.Namespace, logdir: Logdir) -> str:
+    from tpuprof.tui.report.inference_report import inference_report  # noqa: PLC0415
+
+    run = logdir.find_run(args.run)
+    page = _with_progress(run, lambda session: session.inference(args.host))
+    _note_warnings(args, page.warnings)
+    return inference_report(page, run, args.format, _look(args), args.limit)
 
 
 def _ops(args: argparse.Namespace, logdir: Logdir) -> str:

@@ -80,7 +80,12 @@ def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
 
 
 def note_lines(
-    page: Overview | None, problems: Sequence[Problem], first: str, width: int, glyphs: Glyphs
+    page: Overview | None,
+    problems: Sequence[Problem],
+    first: str,
+    width: int,
+    glyphs: Glyphs,
+    words: Sequence[Line] = (),
 ) -> list[Line]:
     """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
@@ -88,7 +93,7 @@ def note_lines(
     if first:
         lines += [fit([("Ops", "title")], width, glyphs), *wrap(first, width, "text", glyphs), fit([], width, glyphs)]
     if page is not None:
-        lines += [fit([("Verdict", "title")], width, glyphs), *verdict(page, width, glyphs)]
+        lines += [fit([("Verdict", "title")], width, glyphs), *(words or verdict(page, width, glyphs))]
         lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
     for sentence in sentences(page, problems):
         lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.tui.messages import (
     FrameworkOpsReady,
+    InputReady,
     LoadDone,
     LoadFailed,
     LoadMessage,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hlo.programs import HloModules
     from tpuprof.parsers.logdir import Logdir, Run
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.input_page import InputPipelinePage
     from tpuprof.parsers.pages.op_profile import OpProfilePage
     from tpuprof.parsers.pages.overview_page import Overview
     from tpuprof.parsers.pages.roofline import RooflinePage
@@ -39,7 +41,7 @@ PROGRESS_SECONDS = 0.15
 
 _ESTIMATE_FROM_SECONDS = 0.5
 
-PageName = Literal["overview", "ops"]
+PageName = Literal["overview", "input", "ops"]
 
 
 class Pages(Protocol):
@@ -47,6 +49,9 @@ class Pages(Protocol):
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all merged."""
+
+    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
+        """The input pipeline."""
 
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The op profile's trees."""
@@ -206,6 +211,8 @@ class Loader:
         for name in request.pages:
             if name == "overview":
                 self._tell(job, OverviewReady(job.generation, run, request.host, pages.overview(request.host)))
+            elif name == "input":
+                self._tell(job, InputReady(job.generation, pages.input_pipeline(request.host)))
             else:
                 self._tell(job, OpsReady(job.generation, op_pages(pages, request.host)))
                 self._tell(job, FrameworkOpsReady(job.generation, pages.framework_ops(request.host)))

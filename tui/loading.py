@@ -10,9 +10,10 @@ from textual.app import App
 from textual.message import Message
 
 from tpuprof.parsers.text import printable
-from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, Request
+from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, PageName, Request
 from tpuprof.tui.messages import (
     FrameworkOpsReady,
+    InputReady,
     LoadDone,
     LoadFailed,
     LoadProgress,
@@ -21,6 +22,7 @@ from tpuprof.tui.messages import (
     RunsFound,
 )
 from tpuprof.tui.options import AppOptions
+from tpuprof.tui.tabs.input_pipeline import InputPipelineTab
 from tpuprof.tui.tabs.ops import OpsTab
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.states import Decoding, Failed, Searching, State, Stopped
@@ -28,8 +30,8 @@ from tpuprof.tui.tabs.states import Decoding, Failed, Searching, State, Stopped
 if TYPE_CHECKING:
     from tpuprof.parsers.logdir import Logdir, Run
 
-OPS_TAB = 2
-"""Index of the ops tab."""
+INPUT_TAB, OPS_TAB = 1, 2
+"""Indices of the tabs that load on their own, when they are shown."""
 
 
 class LoadingApp(App[None]):
@@ -41,6 +43,7 @@ class LoadingApp(App[None]):
     """
 
     overview: OverviewTab
+    input: InputPipelineTab
     ops: OpsTab
 
     def __init__(self, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
@@ -56,6 +59,11 @@ class LoadingApp(App[None]):
         self._loader = Loader(find, open_session, self._post_if_running)
         self._progress: LoadProgress | None = None
         self._flash = ""
+
+    @property
+    def _late_tabs(self) -> dict[int, InputPipelineTab | OpsTab]:
+        """The tabs that load when they are shown, by index."""
+        return {INPUT_TAB: self.input, OPS_TAB: self.ops}
 
     def redraw_chrome(self) -> None:
         """Draws what surrounds the page."""
@@ -78,7 +86,7 @@ class LoadingApp(App[None]):
 
     def _show_waiting(self, state: State) -> None:
         """Shows what goes on in the tabs that have nothing to show yet."""
-        for tab in (self.overview, self.ops):
+        for tab in (self.overview, *self._late_tabs.values()):
             if not tab.has_page:
                 tab.show_state(state)
 
@@ -114,11 +122,18 @@ class LoadingApp(App[None]):
         if not self._loader.is_current(message):
             return
         if (message.run, message.host) != (self.run_shown, self.host_shown):
-            self.ops.show_state(Decoding(printable(message.run.name)))
+            for tab in self._late_tabs.values():
+                tab.show_state(Decoding(printable(message.run.name)))
         self.run_shown, self.host_shown = message.run, message.host
         self._progress = None
         self.overview.show_page(message.page)
         self.redraw_chrome()
+
+    def on_input_ready(self, message: InputReady) -> None:
+        """The input pipeline is there."""
+        if self._loader.is_current(message):
+            self.input.show_page(message.page)
+            self.redraw_chrome()
 
     def on_ops_ready(self, message: OpsReady) -> None:
         """The ops are there."""
@@ -143,9 +158,11 @@ class LoadingApp(App[None]):
 
     def load_tab(self) -> None:
         """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
-        wants = self.tab_index == OPS_TAB and not self.ops.has_page and self.overview.has_page
+        tab = self._late_tabs.get(self.tab_index)
+        wants = tab is not None and not tab.has_page and self.overview.has_page
         if wants and not self._loader.is_loading and self.run_shown is not None:
-            self.load(Request(self.path, self.run_shown.name, self.host_shown, self.logdir, ("ops",)))
+            page: PageName = "ops" if self.tab_index == OPS_TAB else "input"
+            self.load(Request(self.path, self.run_shown.name, self.host_shown, self.logdir, (page,)))
 
     def on_load_failed(self, message: LoadFailed) -> None:
         """There is no page, for a reason."""
@@ -158,13 +175,15 @@ class LoadingApp(App[None]):
         searched = self.logdir.searched if self.logdir else ()
         runs = len(self.logdir.runs) if self.logdir else 0
         failed = Failed(message.error, searched, runs)
-        if self.tab_index == OPS_TAB and self.overview.has_page:
-            if self.ops.has_page:
+        tab = self._late_tabs.get(self.tab_index)
+        if tab is not None and self.overview.has_page:
+            if tab.has_page:
                 self._flash = message.error.sentence
             else:
-                self.ops.show_state(failed)
+                tab.show_state(failed)
         else:
-            self.ops.show_state(failed)
+            for late in self._late_tabs.values():
+                late.show_state(failed)
             self.overview.show_state(failed)
             self.action_show_tab(0)
         self.redraw_chrome()
@@ -176,8 +195,9 @@ class LoadingApp(App[None]):
         progress = self._progress.progress if self._progress else None
         self._progress = None
         name = printable(self.run_shown.name) if self.run_shown else ""
-        if not self.ops.has_page:
-            self.ops.show_state(Stopped(name, progress))
+        for tab in self._late_tabs.values():
+            if not tab.has_page:
+                tab.show_state(Stopped(name, progress))
         if self.overview.has_page:
             self._flash = "Cancelled; this is what was shown before. r loads again."
         else:
@@ -187,12 +207,13 @@ class LoadingApp(App[None]):
     def action_reload(self) -> None:
         """Looks for runs again and loads the wanted one."""
         self.load(replace(self._wanted, logdir=None))
-        self.ops.show_state(Searching(printable(self.path)))
+        for tab in self._late_tabs.values():
+            tab.show_state(Searching(printable(self.path)))
 
     def open_run(self, run: Run) -> None:
         """Loads another run."""
         self.run_shown = run
-        for tab in (self.overview, self.ops):
+        for tab in (self.overview, *self._late_tabs.values()):
             tab.show_state(Decoding(printable(run.name)))
         self.load(Request(self.path, run.name, None, self.logdir))
 

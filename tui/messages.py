@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.errors import ProfileError
     from tpuprof.parsers.logdir import Logdir, Run
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.input_page import InputPipelinePage
     from tpuprof.parsers.pages.overview_page import Overview
     from tpuprof.parsers.session import Progress
     from tpuprof.tui.tabs.op_pages import OpPages
@@ -48,6 +49,14 @@ class OverviewReady(LoadMessage):
         super().__init__(generation)
         self.run = run
         self.host = host
+        self.page = page
+
+
+class InputReady(LoadMessage):
+    """The input pipeline of the same run and host."""
+
+    def __init__(self, generation: int, page: InputPipelinePage) -> None:
+        super().__init__(generation)
         self.page = page
 
 

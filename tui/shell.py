@@ -9,7 +9,7 @@ import time
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -21,14 +21,16 @@ from textual.screen import Screen
 from tpuprof.parsers.text import printable
 from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
+from tpuprof.tui.draw.findings import TAB_KEYS, place_of
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
 from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
-from tpuprof.tui.loading import OPS_TAB, LoadingApp
+from tpuprof.tui.loading import INPUT_TAB, OPS_TAB, LoadingApp
 from tpuprof.tui.messages import Yanked
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.input_pipeline import InputPipelineTab
 from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.planned import PLANS, PlannedTab
@@ -47,6 +49,9 @@ from tpuprof.tui.widgets.chrome import (
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.findings.finding import Place
 
 SMALLEST = (60, 15)
 """Columns and rows below which there is a sentence instead of a page."""
@@ -141,8 +146,9 @@ class TpuprofApp(LoadingApp):
         self._found = ""
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
+        self.input = InputPipelineTab(self.look, id=f"tab-{INPUT_TAB}")
         self.ops = OpsTab(self.look, id=f"tab-{OPS_TAB}")
-        built: dict[int, Tab] = {0: self.overview, OPS_TAB: self.ops}
+        built: dict[int, Tab] = {0: self.overview, INPUT_TAB: self.input, OPS_TAB: self.ops}
         planned = {index: PlannedTab(self.look, plan, id=f"tab-{index}") for index, plan in PLANS.items()}
         self.tabs: tuple[Tab, ...] = tuple(tab for _, tab in sorted({**built, **planned}.items()))
         self.overview.add_class("-shown")
@@ -357,15 +363,29 @@ class TpuprofApp(LoadingApp):
         self.redraw_chrome()
 
     def action_tab_command(self, name: str, by: int = 1) -> None:
-        """Does what only this tab does; from the overview the same op is in the ops tab."""
+        """Does what only this tab does; from the overview to the same op in the ops tab, or where a finding points."""
         if name == "same_op" and self.tab is self.overview:
-            selected = self.overview.selection
-            self.action_show_tab(OPS_TAB)
-            if selected is not None:
+            page, finding, selected = self.overview.page_shown, self.overview.selected_finding, self.overview.selection
+            if page is not None and finding is not None:
+                self._go_to(place_of(finding, page))
+            elif selected is not None:
+                self.action_show_tab(OPS_TAB)
                 self.ops.show_framework_op(selected)
         else:
             self._flash = self.tab.command(name, by)
         self.redraw_chrome()
+
+    def _go_to(self, place: Place) -> None:
+        """Shows where a finding points."""
+        self.action_show_tab(TAB_KEYS[place.tab][0] - 1)
+        if place.target is None:
+            return
+        if place.tab == "op-profile":
+            self.ops.show_named_op(place.target)
+        elif place.tab == "input":
+            self.input.show_step(place.target)
+        elif self.tab is self.overview:
+            self.overview.show_step(place.target)
 
     def action_go_back(self) -> None:
         """Cancels what loads, ends a search, or goes back to the overview; never quits."""
@@ -475,7 +495,8 @@ class TpuprofApp(LoadingApp):
 
     def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         problems = problems_of(self.logdir, self.run_shown)
-        return note_lines(self.overview.page_shown, problems, self.tab.note, width, glyphs)
+        words = self.tab.verdict_lines(width, glyphs)
+        return note_lines(self.overview.page_shown, problems, self.tab.note, width, glyphs, words)
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)

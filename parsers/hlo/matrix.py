@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.hlo.shapes import element_bits
 from tpuprof.parsers.proto import hlo_pb2
 
 ROWS = 8
@@ -100,6 +101,18 @@ def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ..
     if start is None or mxu <= 0:
         return ()
     return tuple(_work(module, proto, mxu) for proto in _products(module, start))
+
+
+def matrix_bits(module: HloModule, name: str) -> int | None:
+    """Bits of an element of the wider operand of an instruction's dots and convolutions; of several the widest.
+
+    None where the module has no such instruction, it holds no product, or their types are unknown.
+    """
+    start = module.instruction_proto(name)
+    if start is None:
+        return None
+    operands = (operand for proto in _products(module, start) for operand in module.operand_protos(proto)[:2])
+    return max((bits for operand in operands if operand and (bits := element_bits(operand.shape))), default=None)
 
 
 def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator[hlo_pb2.HloInstructionProto]:

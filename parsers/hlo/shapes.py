@@ -226,6 +226,11 @@ def shapes_in(text: str) -> tuple[FoundShape, ...]:
     return tuple(found)
 
 
+def element_bits(proto: hlo_pb2.ShapeProto) -> int:
+    """Bits of an array's element; 0 where it has none or its type is unknown."""
+    return _TYPES.get(proto.element_type, ("", 0))[1]
+
+
 def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     """The array shape that a proto holds; None for tuples, unknown types and layouts that contradict themselves."""
     known = _TYPES.get(proto.element_type)

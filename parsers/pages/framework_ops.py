@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.host_ops import HostOps, merge_host_ops
 from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.optable import OpTable
+from tpuprof.parsers.optable import framework_groups, most_frequent
 from tpuprof.parsers.pages.ops import OpsPage
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
@@ -66,51 +65,38 @@ class FrameworkOpsPage:
         return len(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """HLO ops by framework op: names and types of the groups, and the group of each op."""
-
-    name: tuple[str, ...]
-    type: tuple[str, ...]
-    group: Int64s
-
-
 def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOpsPage:
     """Framework ops over some hosts of a run, given its HLO ops and what each host's threads ran."""
-    groups = _groups(ops.table)
+    groups = framework_groups(ops.table)
     count = len(groups.name)
     table = ops.table
     self_ps = sum_by_key(groups.group, table.self_ps, count)
     order = _by_self_time(groups.name, self_ps)
     total_ps = sum_by_key(groups.group, table.total_ps, count)
     normalized = np.bincount(groups.group, table.normalized_ps, minlength=count)
-    occurrences = np.zeros(count, np.int64)
-    np.maximum.at(occurrences, groups.group, table.occurrences)
+    occurrences = most_frequent(groups.group, table.occurrences, count)
     main = np.full(count, -1, np.int64)
     main[groups.group[::-1]] = np.arange(len(table))[::-1]  # the ops come by self time: a group's first is its longest
     host = merge_host_ops(host_ops)
-    host_order = _by_self_time(host.name, host.self_ps)
     work = summed_rows(work_of(table), groups.group, count)
     nothing = np.full((len(host), WORK_COUNT), np.nan)
-    self_fraction = np.concatenate(
-        [_fractions(self_ps[order], ops.total_ps), _fractions(host.self_ps[host_order], host.whole_ps)]
-    )
-    times = np.concatenate([total_ps[order], host.total_ps[host_order]])
+    self_fraction = np.concatenate([_fractions(self_ps[order], ops.total_ps), _fractions(host.self_ps, host.whole_ps)])
+    times = np.concatenate([total_ps[order], host.total_ps])
     return FrameworkOpsPage(
         hosts=ops.hosts,
-        name=(*(groups.name[at] for at in order), *(host.name[at] for at in host_order)),
-        type=(*(groups.type[at] for at in order), *(host.type[at] for at in host_order)),
+        name=(*(groups.name[at] for at in order), *host.name),
+        type=(*(groups.type[at] for at in order), *host.type),
         is_host=np.repeat([False, True], [count, len(host)]),
         op_class=(*(ops.op_class[main[at]] for at in order), *_host_classes(len(host))),
-        occurrences=np.concatenate([occurrences[order], host.occurrences[host_order]]),
+        occurrences=np.concatenate([occurrences[order], host.occurrences]),
         total_ps=times,
-        self_ps=np.concatenate([self_ps[order], host.self_ps[host_order]]),
+        self_ps=np.concatenate([self_ps[order], host.self_ps]),
         self_fraction=self_fraction,
         cumulative_fraction=np.concatenate([np.cumsum(self_fraction[:count]), np.cumsum(self_fraction[count:])]),
         rates=rates(
             np.concatenate([work[order], nothing]),
             times.astype(np.float64),
-            np.concatenate([normalized[order], host.total_ps[host_order].astype(np.float64)]),
+            np.concatenate([normalized[order], host.total_ps.astype(np.float64)]),
             ops.peaks,
         ),
         main_op=np.concatenate([main[order], np.full(len(host), -1, np.int64)]),
@@ -126,21 +112,6 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
 def _host_classes(count: int) -> tuple[OpClass, ...]:
     host: OpClass = "host"
     return (host,) * count
-
-
-def _groups(table: OpTable) -> _Groups:
-    number: dict[str, int] = {}
-    types: list[str] = []
-    parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
-    group = np.empty(len(table), np.int64)
-    for at, full in enumerate(table.framework_op):
-        op = parsed.get(full)
-        name = op.name if op else table.name[at]
-        if name not in number:
-            number[name] = len(number)
-            types.append((op.type if op else "") or UNKNOWN_TYPE)
-        group[at] = number[name]
-    return _Groups(tuple(number), tuple(types), group)
 
 
 def _by_self_time(names: Sequence[str], self_ps: Int64s) -> list[int]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # findings look at devices, whose classes of ops are named here
+    from tpuprof.parsers.findings.finding import Finding
 
 OpClass = Literal["compute", "vector", "copy", "collective", "host", "idle", "unknown"]
 """What a core does while an op runs; one colour and one letter each, everywhere.
@@ -73,7 +76,8 @@ class StepTime:
 class StepBreakdown:
     """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps`).
 
-    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores.
+    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is time in infeed ops,
+    or without any the idle time in which the host waited for input. `sparse_core_ps` waits for an embedding core.
     """
 
     compute_ps: float
@@ -84,6 +88,7 @@ class StepBreakdown:
     host_transfer_ps: float
     all_reduce_compute_ps: float
     all_reduce_sync_ps: float
+    sparse_core_ps: float
     infeed_percent_average: float
     infeed_percent_minimum: float
     infeed_percent_maximum: float
@@ -161,9 +166,9 @@ class Bottleneck:
     """Whether the program waits for input, with XProf's thresholds and wording in our own words.
 
     Attributes:
-        classification: `host` from 20 % of step time spent waiting for input, `both` from 5 %, else `device`;
-            `unknown` without steps.
-        input_percent, output_percent, idle_percent: of the steps' time; `None` without steps.
+        classification: `host` from 20 % of step time spent waiting for input, `both` from 5 %, else `device`, which
+            it also is where that share is unknown but the cores are idle for less than 5 %; `unknown` else.
+        input_percent, output_percent, idle_percent: of the steps' time; `None` where unknown.
         statement: one or two sentences.
         next_steps: what to do, most useful first.
     """
@@ -184,6 +189,7 @@ class Overview:
         hosts: names of the hosts that the figures cover.
         shares: one per class with time, in `OP_CLASSES` order, adding up to 1; empty without device ops.
         steps: in order of time.
+        findings: why it is slow, what is worth most first; at most seven.
         top_ops: at most ten, most self time first.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
         unknown: dotted JSON key to the reason why the figure is `None`.
@@ -195,6 +201,7 @@ class Overview:
     performance: Performance
     shares: tuple[Share, ...]
     steps: tuple[Step, ...]
+    findings: tuple[Finding, ...]
     top_ops: tuple[TopOp, ...]
     bottleneck: Bottleneck
     op_count: int

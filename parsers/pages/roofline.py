@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview import common_steps, dropped_steps, why_no_ops
 from tpuprof.parsers.pages.overview_page import StepSource
+from tpuprof.parsers.pages.run import common_steps, why_no_ops
 from tpuprof.parsers.roofline import WORK_COUNT, Rates, feeds, rates, work_of
-from tpuprof.parsers.steps import INFEED, OUTFEED, StepGrid
+from tpuprof.parsers.step_times import INFEED, OUTFEED
+from tpuprof.parsers.steps import StepGrid
 from tpuprof.parsers.summary import HostSummary
 
 LONGEST_PS = 2**63 - 1
@@ -79,11 +80,12 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
     work = _added(work_of(ops.table)[counts])
     time = np.array([min(max(0, ops.total_ps - left_out), LONGEST_PS)], np.int64)
     program = _points(("program",), time, work[None], ops)
-    grid, step_notes = common_steps(summaries)
+    common = common_steps(summaries)
+    grid = common.grid
     unknown = dict(ops.unknown)
     unknown.pop("time_scale", None)
     if grid is None:
-        unknown["steps"] = why_no_ops(summaries) or step_notes[0]
+        unknown["steps"] = why_no_ops(summaries) or common.note
     times, step_work = (
         _steps(grid, with_infeed) if grid is not None else (np.zeros(0, np.int64), np.zeros((0, WORK_COUNT)))
     )
@@ -99,7 +101,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
         steps=_points(() if grid is None else grid.names, times, step_work, ops),
         step_source=None if grid is None else grid.source,
         unknown=unknown,
-        warnings=tuple(dict.fromkeys((*ops.warnings, *dropped_steps(grid, step_notes)))),
+        warnings=tuple(dict.fromkeys((*ops.warnings, *common.remarks))),
     )
 
 
@@ -118,15 +120,15 @@ def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float6
     keeps that time, and the one before loses it; their sum is right.
     """
     times = grid.duration_ps.sum(axis=0)
-    work = np.stack([_added(grid.work[:, at]) for at in range(len(grid))])
+    work = _added(grid.work)
     if not with_infeed:  # an infeed may be longer than the step that it began in
-        times = np.maximum(times - grid.part_ps[:, :, [INFEED, OUTFEED]].sum(axis=(0, 2)), 0)
-        fed = np.stack([_added(grid.feed_work[:, at]) for at in range(len(grid))])
-        work = np.maximum(work - np.nan_to_num(fed), 0.0)
+        ops = [INFEED, OUTFEED] if grid.input_source == "infeed" else [OUTFEED]  # else infeed is idle time, no ops
+        times = np.maximum(times - grid.part_ps[:, :, ops].sum(axis=(0, 2)), 0)
+        work = np.maximum(work - np.nan_to_num(_added(grid.feed_work)), 0.0)
     return times, work
 
 
 def _added(work: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[WORK_COUNT]: the sum over rows, NaN where no row has the count."""
+    """The sum over the first axis, NaN where none of it has the count."""
     known = np.isfinite(work).any(axis=0)
     return np.where(known, np.nansum(work, axis=0), np.nan)

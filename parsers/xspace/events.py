@@ -43,6 +43,11 @@ class StatColumn:
         """bool[n]: the stat is there and holds a number (double, uint64 or int64)."""
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
+    def take(self, rows: NDArray[np.int64]) -> StatColumn:
+        """The stat of some events, in the order given."""
+        length = self.length[rows] if len(self.length) else self.length
+        return StatColumn(self.kind[rows], self.value[rows], length)
+
     @property
     def uniform_kind(self) -> int | None:
         """The kind of every event's stat where it is one and the same, as for most stats it is."""

@@ -102,7 +102,7 @@ def test_a_small_bar_keeps_its_width_and_shows_what_is_not_zero(share: float, wi
 
 
 def breakdown(compute: float, infeed: float, idle: float, reduced: float) -> StepBreakdown:
-    return StepBreakdown(compute, compute, infeed, 0.0, idle, 0.0, reduced, 0.0, 0.0, 0.0, 0.0)
+    return StepBreakdown(compute, compute, infeed, 0.0, idle, 0.0, reduced, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 TIMES = st.floats(0, 1e12)
@@ -144,7 +144,9 @@ def test_step_graph_columns_grow_with_the_steps(
 def test_the_parts_of_a_step_are_what_its_breakdown_holds(
     compute: float, infeed: float, outfeed: float, transfer: float, idle: float, reduced: float
 ) -> None:
-    whole = StepBreakdown(compute, compute, infeed, outfeed, idle + transfer, transfer, reduced, 0.0, 0.0, 0.0, 0.0)
+    whole = StepBreakdown(
+        compute, compute, infeed, outfeed, idle + transfer, transfer, reduced, 0.0, 0.0, 0.0, 0.0, 0.0
+    )
     parts = step_parts(Step("0", 0, 0, 1, whole))
     sizes = {part.word: part.size for part in parts}
     assert sizes.get("busy", 0.0) + sizes.get("all-reduce", 0.0) == pytest.approx(compute)

@@ -12,18 +12,23 @@ from typing import Any
 
 import pytest
 
+from tests.parity.fields import Difference
 from tests.parity.live import PYTHON, ask, has_xprof
 from tests.parity.odd_profile import odd_profile
 from tests.parity.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.test_framework_ops import compare_framework_ops
 from tests.parity.test_op_profile import compare_op_profile
 from tests.parity.test_ops import compare_ops
+from tests.parity.test_overview import compare_overview, input_by_host, our_fields
 from tests.parity.test_roofline import compare_roofline
 from tpuprof.parsers.pages.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.op_profile import GROUPINGS
 from tpuprof.parsers.pages.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.summary import HostSummary
 from tpuprof.tui.demo import demo_path
+
+HIGH_CONFIDENCE = "XProf's second duty cycle leaves out custom calls without FLOPs; ours is the first, which is equal"
 
 Record = Callable[[str, object], None]
 
@@ -81,6 +86,20 @@ def test_roofline(case: Case, record_property: Record) -> None:
     assert result.unexplained == []
     assert result.compared == 17 + 37 * len(case.answers["roofline_model"][0]["rows"])
     record_property("parity", result.counts(f"roofline, live {case.name}"))
+
+
+def test_overview(case: Case, record_property: Record) -> None:
+    page = overview([case.summary])
+    grid = case.summary.steps
+    assert grid is not None
+    specific = input_by_host(page, case.summary) if grid.input_source == "host" else {}
+    if case.name != "demo":
+        ours = our_fields(page, case.summary)
+        sure = ("device_duty_cycle_high_confidence_percent", "idle_time_high_confidence_ps")
+        specific |= {key: Difference(ours[key], HIGH_CONFIDENCE) for key in sure}
+    result = compare_overview(case.answers["overview_page"], page, case.summary, specific)
+    assert result.unexplained == []
+    record_property("parity", result.counts(f"overview, live {case.name}"))
 
 
 def test_the_clock_scale_is_xprofs(case: Case) -> None:

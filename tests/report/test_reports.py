@@ -64,6 +64,7 @@ def hostile_overview(name: str) -> Overview:
         environment=replace(page.environment, device_type=name),
         top_ops=tuple(replace(op, name=name, category=name, hlo_category=name) for op in page.top_ops),
         steps=tuple(replace(step, name=name) for step in page.steps),
+        findings=tuple(replace(found, title=name, basis=name, evidence=(name, name)) for found in page.findings),
         bottleneck=replace(page.bottleneck, statement=name, next_steps=(name,)),
         unknown={"performance.host_idle_percent": name},
         warnings=(name,),
@@ -201,8 +202,10 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     assert document["top_ops"][0]["name"] == printable(name)
     rows = list(csv.reader(io.StringIO(overview_csv(page))))
     assert len(rows) == 11 and len({len(row) for row in rows}) == 1
-    table = [line for line in overview_markdown(page, run).splitlines() if re.match(r"\| \d+ \|", line)]
+    rows_of = [line for line in overview_markdown(page, run).splitlines() if re.match(r"\| \d+ \|", line)]
+    table, reasons = rows_of[2:], rows_of[:2]
     assert len(table) == 10
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 6 for line in reasons)
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 10 for line in table)
     lines = overview_text(page, run, 90, glyphs_for(False, False)).split("\n")
     assert max(map(len, lines)) <= 90

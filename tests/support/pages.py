@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpuprof.parsers.findings.finding import Finding, Place
 from tpuprof.parsers.pages.overview_page import (
     Bottleneck,
     Environment,
@@ -39,6 +40,7 @@ def training_overview() -> Overview:
                     host_transfer_ps=0.0,
                     all_reduce_compute_ps=18.0 * MS,
                     all_reduce_sync_ps=4.0 * MS,
+                    sparse_core_ps=0.0,
                     infeed_percent_average=100.0 * infeed / duration,
                     infeed_percent_minimum=90.0 * infeed / duration,
                     infeed_percent_maximum=100.0 * infeed / duration,
@@ -121,6 +123,7 @@ def training_overview() -> Overview:
             Share("idle", 215 * MS, 0.215),
         ),
         steps=tuple(steps),
+        findings=two_findings(),
         top_ops=tuple(top),
         bottleneck=Bottleneck(
             classification="both",
@@ -138,6 +141,34 @@ def training_overview() -> Overview:
             "performance.host_idle_percent": "the host recorded no framework op events",
         },
         warnings=("times are simulated: composed from compiler output, not measured",),
+    )
+
+
+def two_findings() -> tuple[Finding, ...]:
+    """Steps that wait for input, measured, and a copy whose worth is an estimate."""
+    return (
+        Finding(
+            kind="input",
+            title="1 of 6 steps waits for input",
+            worth_ps=30.0 * MS,
+            per="step",
+            worth_fraction=0.1415,
+            is_estimate=False,
+            basis="The mean over steps and cores of the time in which a core waited for input.",
+            evidence=("Step 103 waited 180 ms, half of its time.", "The other steps waited 3 ms."),
+            place=Place("input", "103"),
+        ),
+        Finding(
+            kind="copy",
+            title="copy.44 changes a layout",
+            worth_ps=12.5 * MS,
+            per="step",
+            worth_fraction=0.059,
+            is_estimate=True,
+            basis="Self time of copies a step.",
+            evidence=("It takes 6.0% of op time.",),
+            place=Place("op-profile", "copy.44"),
+        ),
     )
 
 
@@ -175,6 +206,7 @@ def inference_overview() -> Overview:
         ),
         shares=(Share("copy", 960 * MS, 0.96), Share("idle", 40 * MS, 0.04)),
         steps=tuple(Step(str(n), n, n * 842 * MS, (842 + n % 5) * MS, None) for n in range(99)),
+        findings=(),
         top_ops=page.top_ops[:4],
         bottleneck=Bottleneck(
             classification="unknown",
@@ -212,6 +244,7 @@ def device_less_overview() -> Overview:
         performance=Performance(None, *([None] * len(names))),
         shares=(),
         steps=(),
+        findings=(),
         top_ops=(),
         bottleneck=Bottleneck("unknown", None, None, None, "No device plane: nothing ran on an accelerator.", ()),
         op_count=0,

@@ -14,11 +14,13 @@ from textual.strip import Strip
 
 from tests.support.big_table import big_page
 from tests.support.golden import check_golden as check_file
+from tests.support.input_pages import input_bound_page
 from tests.support.pages import training_overview
 from tpuprof.parsers.errors import Cancelled, Problem
 from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.input_page import InputPipelinePage
 from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
@@ -47,7 +49,11 @@ LOGDIR = Logdir("~/logs", (NEWEST, OLDER), ("looked for *.xplane.pb in 3 folders
 
 
 class OpsSession:
-    """The part of a session that the ops tab asks: forty made-up ops, without HLO modules."""
+    """What the other tabs ask of a session: forty made-up ops, without HLO modules, and a made-up input page."""
+
+    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
+        """A page of a program that waits for input."""
+        return input_bound_page()
 
     def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
         """The trees."""

@@ -105,10 +105,11 @@ def test_cursor_over_ops_and_steps() -> None:
             await pilot.press(*keys)
             return app.overview.place
 
-        assert await at() == Place("ops", 0)
-        assert await at("j", "down") == Place("ops", 2)
-        assert await at("k") == Place("ops", 1)
-        assert await at("up", "up", "up") == Place("ops", 0)
+        assert await at() == Place("findings", 0), "the answer first"
+        assert await at("j", "down") == Place("ops", 0)
+        assert await at("j", "j", "k") == Place("ops", 1)
+        assert await at("up", "up") == Place("findings", 1)
+        assert await at("up", "up", "up") == Place("findings", 0)
         assert await at("G") == Place("ops", 9)
         assert await at("j") == Place("ops", 9)
         assert await at("l") == Place("steps", 3), "the slowest step first"
@@ -125,7 +126,7 @@ def test_cursor_over_ops_and_steps() -> None:
 def test_selected_op_is_always_in_sight() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         mark = app.look.glyphs.mark
-        for _ in range(9):
+        for _ in range(11):
             await pilot.press("j")
             assert sum(line.startswith(mark) for line in frame(app).splitlines()) == 1
         await pilot.press("pagedown", "k")
@@ -136,7 +137,8 @@ def test_selected_op_is_always_in_sight() -> None:
 
 def test_detail_line_names_the_op_in_full() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("j")
+        assert "Step 103 waited 180 ms" in frame(app).splitlines()[-2]
+        await pilot.press("j", "j", "j")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
         await pilot.press("l")
         assert "step 103  starts at 546 ms  waits for input 49.9%" in frame(app).splitlines()[-2]
@@ -209,7 +211,7 @@ def test_search_finds_nothing_and_says_so() -> None:
         assert "/qQ1_" in frame(app)
         assert "no match" in frame(app)
         await pilot.press("escape")
-        assert app.overview.place == Place("ops", 0)
+        assert app.overview.place == Place("findings", 0)
         assert app.tab_index == 0
         assert app.is_running
 
@@ -306,7 +308,7 @@ def test_help_names_only_keys_that_do_something() -> None:
         assert "Search; in a table, filter" in frame(app)
         await pilot.press("G")
         assert "the profile cannot tell" in frame(app)
-        await pilot.press("escape", "2", "question_mark")
+        await pilot.press("escape", "4", "question_mark")
         assert "Search; in a table, filter" not in frame(app)
         assert "not built yet; it shows no numbers" in frame(app)
 
@@ -317,7 +319,7 @@ def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("w", "2", "j", "slash", "y", "R")
         assert app.tab_index == 0
-        assert app.overview.place == Place("ops", 0)
+        assert app.overview.place == Place("findings", 0)
         assert "Verdict and notes" in frame(app)
 
     play(act)
@@ -336,7 +338,7 @@ def test_footer_follows_what_there_is() -> None:
 
 def test_yank_says_where_it_went(tmp_path: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await pilot.press("j", "y")
+        await pilot.press("j", "j", "j", "y")
         await settled(pilot)
         assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
         assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)

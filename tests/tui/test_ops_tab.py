@@ -377,13 +377,33 @@ def test_from_the_overview_to_the_framework_op() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app, 120, 40) as pilot:
-            await pilot.press("j", "j")
+            page = app.overview.page_shown
+            assert page is not None
+            await pilot.press(*["j"] * (len(page.findings) + 2))
             name = app.overview.selection
+            assert name == page.top_ops[2].name
             await pilot.press("o")
             await settled(pilot)
             assert app.tab_index == OPS_TAB
             assert isinstance(app.ops.view, FrameworkView)
             assert app.ops.selection == name
+
+    asyncio.run(run())
+
+
+def test_from_a_finding_to_its_op() -> None:
+    async def run() -> None:
+        app = demo_app()
+        async with on_stage(app, 120, 40) as pilot:
+            page = app.overview.page_shown
+            assert page is not None
+            wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
+            target = page.findings[wanted].place.target
+            await pilot.press(*["j"] * wanted, "o")
+            await settled(pilot)
+            assert app.tab_index == OPS_TAB
+            assert app.ops.view_index == HLO
+            assert app.ops.selection == target
 
     asyncio.run(run())
 

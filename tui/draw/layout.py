@@ -25,7 +25,9 @@ def _one_cell(character: str, ascii_only: bool) -> str:
     code = ord(character)
     if code < 0x7F:
         return character
-    if ascii_only or not character.isprintable():
+    if ascii_only:
+        return "u" if character in "µμ" else "?"  # both signs for micro
+    if not character.isprintable():
         return "?"
     if code < 0x590:
         return "" if unicodedata.combining(character) or unicodedata.category(character) == "Me" else character

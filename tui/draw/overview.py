@@ -1,7 +1,7 @@
 """The overview page in cells: what an engineer needs within a minute, the answer first.
 
-From the top: headline figures, the verdict, device time by class, the steps, the top ops, and what this profile cannot
-tell. `compose` fits the page to a screen; the report draws it without a height.
+From the top: headline figures, the verdict, why it is slow, device time by class, the steps, the top ops, and what this
+profile cannot tell. `compose` fits the page to a screen; the report draws it without a height.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.pages.overview_page import OpClass, Overview, Share, StepTime, TopOp
+from tpuprof.tui.draw.findings import findings_heading, findings_table
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width, plain
@@ -46,10 +47,11 @@ ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the user points: a step, an op, each an index or None."""
+    """Where the user points: a step, an op, a finding, each an index or None."""
 
     step: int | None = None
     op: int | None = None
+    finding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +165,15 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
 
 
-def verdict(page: Overview, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+def verdict(
+    page: Overview, width: int, glyphs: Glyphs, most: int | None = None, with_advice: bool = True
+) -> list[Line]:
     """What holds the program up, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
     words = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
     advice: list[Line] = []
-    for sentence in page.bottleneck.next_steps:
+    for sentence in page.bottleneck.next_steps if with_advice else ():
         advice += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
     if most is None:
         return words + advice
@@ -204,8 +208,12 @@ def cells_of(shares: Sequence[Share], width: int) -> list[int]:
     return [value + least for value in cells]
 
 
-def class_bar(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
-    """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share."""
+def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False) -> list[Line]:
+    """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share.
+
+    Args:
+        compact: the legend names classes by letter, so that one line is enough.
+    """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
         return [fit([(f" {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
@@ -218,16 +226,17 @@ def class_bar(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
         else:
             short = f" {letter}" if cells >= 3 else ""
             bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[kind]))
-    return [fit(bar, width, glyphs), *_legend(page.shares, width, glyphs)]
+    return [fit(bar, width, glyphs), *_legend(page.shares, width, glyphs, compact)]
 
 
-def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs) -> list[Line]:
+def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs, compact: bool) -> list[Line]:
     lines: list[Line] = []
     line: list[Span] = []
     for share in shares:
         letter = CLASS_LETTER[share.op_class]
         sign = letter if glyphs.letters else f"{glyphs.full}{letter}"
-        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (f" {share.op_class} ", "dim")]
+        name = " " if compact else f" {share.op_class} "
+        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (name, "dim")]
         entry.append((f"{percent(share.fraction * 100)}", "text"))
         if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > width:
             lines.append(fit([(" ", "text"), *line], width, glyphs))
@@ -370,14 +379,17 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     lines: list[Line] = headline(page, width, glyphs)
     if tall:
         lines.append(fit([], width, glyphs))
-    lines += verdict(page, width, glyphs, _verdict_lines(height))
+    # on a low screen the findings stand for the advice, of which they are the better half
+    lines += verdict(page, width, glyphs, _verdict_lines(page, height), tall or not page.findings)
+    lines += _why_slow(page, width, height, glyphs, cursor)
     lines.append(_device_rule(page, width, glyphs))
-    lines += class_bar(page, width, glyphs)
+    crowded = height is not None and height <= LOW and bool(page.findings)
+    lines += class_bar(page, width, glyphs, crowded)
     first_step = -1
     if page.steps:
         lines.append(_steps_rule(page, width, glyphs))
         first_step = len(lines)
-        rows = 8 if height is None else max(3, min(10, height - len(lines) - len(page.top_ops) - 4))
+        rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 4))
         lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
         lines.append(step_detail(page.steps, cursor.step, width, glyphs))
     first_op = -1
@@ -404,11 +416,24 @@ def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
     return with_prefix if prefix and len(with_prefix) + 16 < width else title
 
 
-def _verdict_lines(height: int | None) -> int | None:
+def _verdict_lines(page: Overview, height: int | None) -> int | None:
     """How many lines a screen of this height has for the verdict; None for all."""
     if height is None or height >= TALL:
         return None
+    if page.findings:
+        return 2
     return 4 if height > LOW else 3
+
+
+def _why_slow(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> list[Line]:
+    """The findings, as many as there is room for; a report gives the evidence too."""
+    if not page.findings:
+        return []
+    most = None if height is None or height >= TALL else 3 if height <= LOW else 4
+    shown = len(page.findings) if most is None else min(most, len(page.findings))
+    more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
+    title = rule("Why is it slow?", width, glyphs, more + findings_heading(page.findings))
+    return [title, *findings_table(page, width, glyphs, cursor.finding, most, with_evidence=height is None)]
 
 
 def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:

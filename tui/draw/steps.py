@@ -55,6 +55,7 @@ def step_parts(step: Step) -> list[Part]:
         Part("class.collective", "all-reduce", reduced),
         Part("class.host", "input", parts.infeed_ps),
         Part("class.host", "output", parts.outfeed_ps),
+        Part("class.host", "SparseCore", parts.sparse_core_ps),
         Part("class.host", "host transfer", parts.host_transfer_ps),
         Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
     ]

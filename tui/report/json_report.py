@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, StepTime, TopOp
 from tpuprof.parsers.text import printable
 from tpuprof.tui.report.values import utc
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.findings.finding import Finding
 
 OVERVIEW_SCHEMA = "tpuprof.overview/1"
 RUNS_SCHEMA = "tpuprof.runs/1"
@@ -24,6 +28,7 @@ NOT_FINITE = "the figure is not a finite number"
 _ELEMENT_REASONS = {
     "steps[].breakdown_ms": "these steps are not marked in the profile, so their time cannot be taken apart",
     "top_ops[].gflops_per_second": "the profile has no FLOPs for these ops",
+    "findings[].target": "the finding is about the tab as a whole",
     "top_ops[].hlo_category": "the profile has no HLO category for these ops",
     "runs[].modified": "the file's time is out of range",
 }
@@ -38,6 +43,7 @@ def overview_json(page: Overview, run: Run) -> str:
             {"class": share.op_class, "time_ps": share.time_ps, "fraction": share.fraction} for share in page.shares
         ],
         "steps": [_step(step) for step in page.steps],
+        "findings": [_finding(finding) for finding in page.findings],
         "top_ops": [_top_op(op) for op in page.top_ops],
         "bottleneck": _bottleneck(page.bottleneck),
         "op_count": page.op_count,
@@ -182,6 +188,7 @@ def _step(step: Step) -> dict[str, object]:
         "host_transfer": _ms(parts.host_transfer_ps),
         "all_reduce_compute": _ms(parts.all_reduce_compute_ps),
         "all_reduce_sync": _ms(parts.all_reduce_sync_ps),
+        "sparse_core": _ms(parts.sparse_core_ps),
     }
     return {
         "name": step.name,
@@ -189,6 +196,21 @@ def _step(step: Step) -> dict[str, object]:
         "start_ps": step.start_ps,
         "duration_ms": _ms(step.duration_ps),
         "breakdown_ms": breakdown,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    return {
+        "kind": finding.kind,
+        "title": finding.title,
+        "worth_ms": _ms(finding.worth_ps),
+        "per": finding.per,
+        "worth_fraction": finding.worth_fraction,
+        "is_estimate": finding.is_estimate,
+        "basis": finding.basis,
+        "evidence": list(finding.evidence),
+        "tab": finding.place.tab,
+        "target": finding.place.target,
     }
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Environment, Overview, StepTime
 from tpuprof.parsers.text import counted, printable
+from tpuprof.tui.draw.findings import findings_heading, worth
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent, size
 from tpuprof.tui.report.values import utc
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.findings.finding import Finding
 
 # An underscore inside a word is no markup, and names of ops are full of them.
 _MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
@@ -23,6 +28,12 @@ _HEADLINES = (
     ("roofline efficiency", "roofline_efficiency_percent"),
     ("MXU utilization, counter", "mxu_utilization_percent"),
     ("HBM utilization, counter", "hbm_utilization_percent"),
+    ("ops on the host", "host_op_percent"),
+    ("ops on the device", "device_op_percent"),
+    ("run eagerly, of host op time", "eager_host_percent"),
+    ("run eagerly, of device op time", "eager_device_percent"),
+    ("16-bit operands, of matrix op time", "bits16_percent"),
+    ("32-bit operands, of matrix op time", "bits32_percent"),
 )
 
 
@@ -35,6 +46,8 @@ def overview_markdown(page: Overview, run: Run) -> str:
     lines += ["", "## Figures", "", *_figures(page)]
     lines += ["", "## Bottleneck", "", escaped(page.bottleneck.statement), ""]
     lines += [f"{number}. {escaped(step)}" for number, step in enumerate(page.bottleneck.next_steps, 1)]
+    if page.findings:
+        lines += ["", "## Why is it slow?", "", *_findings(page.findings)]
     if page.shares:
         rows = ((share.op_class, percent(share.fraction * 100), duration(share.time_ps)) for share in page.shares)
         lines += ["", "## Device time", "", *table(("class", "share", "time over all cores"), "lrr", rows)]
@@ -82,6 +95,19 @@ def _figures(page: Overview) -> list[str]:
         ("idle, of step time", percent(parts.idle_percent)),
     ]
     return list(table(("figure", "value"), "lr", rows))
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    """A table of the findings, and below what each rests on."""
+    heading = findings_heading(findings)
+    rows = (
+        (str(rank), found.title, worth(found, False), percent(100 * found.worth_fraction), found.place.tab)
+        for rank, found in enumerate(findings, 1)
+    )
+    lines = [*table(("", "finding", heading, "share", "where"), "rlrrl", rows), ""]
+    for rank, found in enumerate(findings, 1):
+        lines.append(f"{rank}. {' '.join(map(escaped, found.evidence))} {escaped(found.basis)}")
+    return lines
 
 
 def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:

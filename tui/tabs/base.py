@@ -77,6 +77,10 @@ class Tab(LineCanvas):
         """What the motions do here, for help: keys and meaning."""
         return MOTION_HELP
 
+    def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What it says of the program, in full, for the notes; nothing where the overview's verdict stands."""
+        return []
+
     @property
     def note(self) -> str:
         """A sentence on top of the notes."""

@@ -84,6 +84,7 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
             ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, ascii_only)),
             ("waiting for input", waiting),
             ("output", duration(parts.outfeed_ps, ascii_only)),
+            ("waiting for SparseCore", duration(parts.sparse_core_ps, ascii_only)),
             ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
             ("idle", duration(parts.idle_ps, ascii_only)),
         ]

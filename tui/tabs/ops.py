@@ -81,6 +81,7 @@ class OpsTab(Tab):
         self._asked: set[int | str] = set()
         self._list_height = 1
         self._wanted_name = ""
+        self._wanted_op = ""
         self.card_is_late = False
         self._status_drawn = ""
         self._rest: Timer | None = None
@@ -100,6 +101,8 @@ class OpsTab(Tab):
             ROOFLINE: RooflineView(pages, self._shelf),
         }
         self._views = views
+        if self._wanted_op:
+            self.show_named_op(self._wanted_op)
         self.redraw()
 
     def show_framework_ops(self, page: FrameworkOpsPage) -> None:
@@ -377,6 +380,20 @@ class OpsTab(Tab):
         view = self.view
         if isinstance(view, TreeView | TableView):
             view.show_op(row)
+
+    def show_named_op(self, name: str) -> None:
+        """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op."""
+        if self._pages is None:
+            self._wanted_op = name
+            return
+        self._wanted_op = ""
+        names = self._pages.profile.ops.table.name
+        if name in names:
+            self._at = HLO
+            self.show_op(names.index(name))
+            self.redraw()
+        else:
+            self.show_framework_op(name)
 
     def show_framework_op(self, name: str) -> None:
         """Shows a framework op, now or when the framework ops are there."""

@@ -1,14 +1,15 @@
-"""The overview tab: the page, a cursor in its steps and one in its ops, and search over both."""
+"""The overview tab: the page, a cursor over findings and ops, one over steps, and search over all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.events import Resize
 
 from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
+from tpuprof.tui.draw.findings import finding_details, finding_line
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.overview import Cursor, compose
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -19,12 +20,15 @@ from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
 
-Panel = Literal["ops", "steps"]
+if TYPE_CHECKING:
+    from tpuprof.parsers.findings.finding import Finding
+
+Panel = Literal["findings", "ops", "steps"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An op or a step of the page, by index."""
+    """A finding, an op or a step of the page, by index."""
 
     panel: Panel
     index: int
@@ -40,6 +44,7 @@ class OverviewTab(Tab):
         self._panel: Panel = "ops"
         self._step: int | None = None
         self._op = 0
+        self._finding = 0
         self._first_op_line = -1
         self._first_step_line = -1
         self._matches: tuple[Place, ...] = ()
@@ -52,8 +57,9 @@ class OverviewTab(Tab):
         old, self._page = self._page, page
         self._op = _same_op(old, page, self._op)
         self._step = _same_step(old, page, self._step)
-        if not page.top_ops and page.steps:
-            self._panel = "steps"
+        if old is None or not page.findings:
+            self._panel = _first_panel(page)
+        self._finding = min(self._finding, max(0, len(page.findings) - 1))
         self._matches, self._match = (), -1
         self.redraw()
 
@@ -68,43 +74,50 @@ class OverviewTab(Tab):
         glyphs = self.look.glyphs
         if self._page is None:
             return state_lines(self._state, width, height, glyphs)
-        frame = compose(self._page, width, height, glyphs, Cursor(self._step, self._op))
+        finding = self._finding if self._panel == "findings" else None
+        op = self._op if self._panel != "findings" else None
+        frame = compose(self._page, width, height, glyphs, Cursor(self._step, op, finding))
         self._first_step_line, self._first_op_line = frame.first_step_line, frame.first_op_line
         return frame.lines
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
         glyphs = self.look.glyphs
-        step, op = self._selected_step, self._selected_op
+        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
         if step is not None and self._page is not None:
             return step_line(step, self._page, width, glyphs)
+        if finding is not None:
+            return finding_line(finding, width, glyphs)
         return op_line(op, width, glyphs) if op is not None else fit([], width, glyphs)
 
     def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All there is to say about what is under the cursor."""
-        step, op = self._selected_step, self._selected_op
+        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
         if self._page is not None and step is not None:
             return step_details(step, self._page, width, glyphs)
+        if finding is not None and self._page is not None:
+            return finding_details(finding, self._page, width, glyphs)
         if self._page is not None and op is not None:
             return op_details(op, self._page, width, glyphs)
         return []
 
     @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
-        """The step or op under the cursor, in full."""
+        """The finding, step or op under the cursor, in full."""
         place = self.place
-        return None if place is None else ("Step" if place.panel == "steps" else "Op", self.detail_lines)
+        return None if place is None else (_TITLES[place.panel], self.detail_lines)
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """From an op to the same one in the ops tab."""
-        return ("same_op",) if self._selected_op is not None else ()
+        """From an op to the same one in the ops tab, from a finding to where to look."""
+        return ("same_op",) if self._selected_op is not None or self.selected_finding is not None else ()
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """Keys for what there is to move over."""
         page = self._page
-        keys = [FootKey("j k", "op")] if page is not None and page.top_ops else []
+        what = "finding, op" if page is not None and page.findings else "op"
+        keys = [FootKey("j k", what)] if page is not None and (page.top_ops or page.findings) else []
         keys += [FootKey("h l", "step")] if page is not None and page.steps else []
         return (*keys, FootKey("Enter", "details")) if keys else super().foot_keys
 
@@ -120,8 +133,10 @@ class OverviewTab(Tab):
 
     @property
     def selection(self) -> str | None:
-        """The full name of the op, or the step's name."""
-        step, op = self._selected_step, self._selected_op
+        """The full name of the op, the step's name, or what a finding says."""
+        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
+        if finding is not None:
+            return finding.title
         return step.name if step is not None else op.name if op is not None else None
 
     @property
@@ -129,6 +144,8 @@ class OverviewTab(Tab):
         """Where the cursor is."""
         if self._selected_step is not None and self._step is not None:
             return Place("steps", self._step)
+        if self.selected_finding is not None:
+            return Place("findings", self._finding)
         return Place("ops", self._op) if self._selected_op is not None else None
 
     @property
@@ -136,6 +153,13 @@ class OverviewTab(Tab):
         if self._page is None or self._panel != "steps" or self._step is None:
             return None
         return self._page.steps[self._step]
+
+    @property
+    def selected_finding(self) -> Finding | None:
+        """The finding under the cursor."""
+        if self._page is None or self._panel != "findings" or not self._page.findings:
+            return None
+        return self._page.findings[self._finding]
 
     @property
     def _selected_op(self) -> TopOp | None:
@@ -153,10 +177,19 @@ class OverviewTab(Tab):
         if across and page.steps:
             slowest = max(range(len(page.steps)), key=lambda at: page.steps[at].duration_ps)
             self._go(Place("steps", slowest if self._step is None else self._step + across))
-        elif down and page.top_ops:
-            self._go(Place("ops", self._op + down))
+        elif down and (page.top_ops or page.findings):
+            self._go(self._below(page, down))
         elif down:
             super().move(across, down)
+
+    def _below(self, page: Overview, down: int) -> Place:
+        """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
+        if self._panel == "findings":
+            at = self._finding + down
+            return Place("findings", at) if at < len(page.findings) or not page.top_ops else Place("ops", 0)
+        if self._panel == "ops" and self._op + down < 0 and page.findings:
+            return Place("findings", len(page.findings) - 1)
+        return Place("ops", self._op + down) if page.top_ops else Place("findings", 0)
 
     def on_resize(self, event: Resize) -> None:
         """Keeps what is under the cursor in sight."""
@@ -166,12 +199,23 @@ class OverviewTab(Tab):
             self._go(place)
 
     def ends(self, direction: int) -> None:
-        """First or last of what the cursor moved over last."""
-        if self._page is None:
+        """First or last of what the cursor moves over: of the steps, or of findings and ops."""
+        page = self._page
+        if page is None:
             return
-        last = len(self._page.steps if self._panel == "steps" else self._page.top_ops) - 1
-        if last >= 0:
-            self._go(Place(self._panel, 0 if direction < 0 else last))
+        if self._panel == "steps" and page.steps:
+            self._go(Place("steps", 0 if direction < 0 else len(page.steps) - 1))
+        elif direction < 0:
+            self._go(Place(_first_panel(page), 0))
+        elif page.top_ops:
+            self._go(Place("ops", len(page.top_ops) - 1))
+
+    def show_step(self, name: str) -> None:
+        """Moves to the step of that name, where there is one."""
+        if self._page is not None:
+            at = next((at for at, step in enumerate(self._page.steps) if step.name == name), None)
+            if at is not None:
+                self._go(Place("steps", at))
 
     def _go(self, place: Place) -> None:
         page = self._page
@@ -181,11 +225,14 @@ class OverviewTab(Tab):
         if place.panel == "steps":
             self._step = max(0, min(place.index, len(page.steps) - 1))
             line = self._first_step_line
+        elif place.panel == "findings":
+            self._finding = max(0, min(place.index, len(page.findings) - 1))
+            line = 0
         else:
             self._op = max(0, min(place.index, len(page.top_ops) - 1))
             line = self._first_op_line
         self.redraw()
-        if place.panel == "ops" and self._first_op_line >= 0:
+        if place.panel != "steps" and (self._first_op_line >= 0 or place.panel == "findings"):
             line = next(
                 (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark), line
             )
@@ -220,6 +267,8 @@ class OverviewTab(Tab):
         return lines
 
 
+_TITLES: dict[Panel, str] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
+
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
         "Step time",
@@ -229,6 +278,11 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("Idle", "share of the capture in which a core ran no op at all."),
     ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
     ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
+    (
+        "Why slow?",
+        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, o "
+        "goes to where to look.",
+    ),
     ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
     ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
     ("Steps", "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked."),
@@ -240,22 +294,28 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 
 
 def find(page: Overview, text: str) -> tuple[Place, ...]:
-    """Ops whose name or category holds the text, then steps whose name does; case does not matter."""
+    """Findings and ops whose words hold the text, then steps whose name does; case does not matter."""
     wanted = text.casefold()
+    reasons = [Place("findings", at) for at, why in enumerate(page.findings) if wanted in why.title.casefold()]
     ops = [
         Place("ops", at)
         for at, op in enumerate(page.top_ops)
         if any(wanted in (words or "").casefold() for words in (op.name, op.category, op.hlo_category, op.op_class))
     ]
-    return (*ops, *(Place("steps", at) for at, step in enumerate(page.steps) if wanted in step.name.casefold()))
+    steps = (Place("steps", at) for at, step in enumerate(page.steps) if wanted in step.name.casefold())
+    return (*reasons, *ops, *steps)
 
 
 def found(matches: Sequence[Place]) -> str:
     """``3 ops, 1 step``."""
-    ops = sum(match.panel == "ops" for match in matches)
-    steps = len(matches) - ops
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((ops, "op"), (steps, "step")) if number]
+    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in ("findings", "ops", "steps")]
+    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number]
     return ", ".join(parts) or "no match"
+
+
+def _first_panel(page: Overview) -> Panel:
+    """What the cursor is on at first: the answer, if there is one."""
+    return "findings" if page.findings else "ops" if page.top_ops or not page.steps else "steps"
 
 
 def _same_op(old: Overview | None, new: Overview, index: int) -> int:

@@ -24,14 +24,6 @@ class Plan:
 
 
 PLANS: dict[int, Plan] = {
-    1: Plan(
-        TAB_NAMES[1],
-        (
-            "how long each step waits for input, core by core",
-            "what the host does in that time: reading, preprocessing, transfer",
-            "which stage to speed up first",
-        ),
-    ),
     3: Plan(
         TAB_NAMES[3],
         (

@@ -1,0 +1,59 @@
+"""Figures in the sentences of findings."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
+_LETTERS = 28
+
+
+def time(ps: float) -> str:
+    """A duration with three digits, in its natural unit: ``3.10 ms``, ``412 µs``; ``0`` for none."""
+    if ps < 1:
+        return "0"
+    factor, unit = next(pair for pair in _UNITS if ps >= pair[0] * 0.9995)
+    value = ps / factor
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{decimals}f} {unit}"
+
+
+def share(fraction: float) -> str:
+    """A fraction as a percentage: ``12.3%``; ``<0.1%`` for little."""
+    return f"{100 * fraction:.1f}%" if fraction >= 0.0005 or fraction <= 0 else "<0.1%"
+
+
+def times(factor: float) -> str:
+    """A multiple: ``1.62x``, ``32x``."""
+    return f"{factor:.2f}x" if factor < 9.995 else f"{factor:.0f}x"
+
+
+def size(count: float) -> str:
+    """A size in bytes: ``51.5 MB`` (powers of ten)."""
+    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count:.0f} B" if math.isfinite(count) else "unknown size"
+
+
+def short(name: str, most: int = _LETTERS) -> str:
+    """A name for a title: its beginning where it is long."""
+    return name if len(name) <= most else name[: most - 3] + "..."
+
+
+def tail(path: str, most: int = 60) -> str:
+    """A framework op or file for a sentence: its end where it is long."""
+    return path if len(path) <= most else "..." + path[3 - most :]
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 gap``, ``14 gaps``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """``4th``; ``other`` for 2, as in every other."""
+    if number == 2:
+        return "other"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"

@@ -1,0 +1,434 @@
+"""The inference page: how long requests took, or where a profile has none, the runs of HLO modules.
+
+Percentiles are XProf's (`compute_inference_latency.cc`): sessions in order of their whole latency; the one at place
+⌊p·n/100⌋, from 0 on, is the percentile, and its parts are that session's own. So 99.9 % of few sessions is the slowest.
+
+A session's host time is what of it is neither device time nor communication. Throughput is the number of sessions by
+the time from a host's first start to its last end, summed over hosts; XProf sums it over models too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.module_latency import ModuleLatency
+from tpuprof.parsers.requests import HostRequests
+from tpuprof.parsers.text import counted
+
+PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
+
+InferenceSource = Literal["requests", "module runs"]
+"""What the sessions are: requests that the host served, or runs of the module that takes most of the device's time."""
+
+NO_SESSIONS = "the profile has neither request events nor runs of HLO modules"
+NO_PARTS = "the request events are not linked to what they ran"
+NO_DEVICE_TIME = "no run of an HLO module is linked to a request"
+NO_TRANSFERS = "no transfer event is linked to a request; transfers count as host time"
+NO_HOST_TIME = "the profile has no request events, so what the host did for one run is unknown"
+NO_COMMUNICATION = "the profile has no request events, so which transfers belong to one run is unknown"
+TOO_SHORT = "it takes at least two sessions to tell"
+NO_LAUNCH = "no host event launches these runs"
+NO_RUNS = "sessions are requests here, not runs of a module"
+
+NO_MODEL = "(no model name)"
+_PARTS = ("host", "device", "communication")
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One session, or the average of some, in picoseconds.
+
+    The parts add up to the total, unless device time is unknown. `queued_ps` is time from a launch on in which the core
+    was busy with earlier runs; only launches have it.
+    """
+
+    total_ps: float
+    host_ps: float | None
+    device_ps: float | None
+    communication_ps: float | None
+    queued_ps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """The session at a percentile, 50 for the median."""
+
+    percentile: float
+    latency: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Latency from the start of a launch on the host to the end of the run.
+
+    Attributes:
+        count: runs whose launch is known; of: all runs.
+        average, percentiles: over these.
+    """
+
+    count: int
+    of: int
+    average: Latency
+    percentiles: tuple[Percentile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """The sessions of one model, or the runs of one module.
+
+    Attributes:
+        name: of the model or module.
+        runs: how many.
+        average_ps, minimum_ps, maximum_ps: of the whole latency.
+        percentiles_ps: at each of `PERCENTILES`.
+        total_ps: all together; fraction: of that of all rows, 0-1.
+        cores: that ran the module; None for a model.
+    """
+
+    name: str
+    runs: int
+    average_ps: float
+    minimum_ps: int
+    maximum_ps: int
+    percentiles_ps: tuple[int, ...]
+    total_ps: int
+    fraction: float
+    cores: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InferencePage:
+    """Everything on the inference page; `unknown` says why under the dotted JSON key of what is None.
+
+    Attributes:
+        hosts: that the figures cover.
+        is_training: as the overview tells.
+        source: what the sessions are; None without any.
+        subject: the request events' name, or the module's.
+        sessions: how many; batches: that requests were put into.
+        average, minimum_ps, maximum_ps: None without sessions.
+        percentiles: one for each of `PERCENTILES`, none without sessions.
+        launches: of the module's runs; None for requests, or where no launch is known.
+        sessions_per_second: None for fewer than two.
+        rows: by total time; models, or modules.
+        note: what the sessions are, in a sentence or two.
+    """
+
+    hosts: tuple[str, ...]
+    is_training: bool | None
+    source: InferenceSource | None
+    subject: str
+    sessions: int
+    batches: int
+    average: Latency | None
+    minimum_ps: int | None
+    maximum_ps: int | None
+    percentiles: tuple[Percentile, ...]
+    launches: Launches | None
+    sessions_per_second: float | None
+    rows: tuple[LatencyRow, ...]
+    note: str
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    """Sessions as columns, int64[n] each; a part that is None is unknown of all."""
+
+    total: Int64s
+    host: Int64s | None
+    device: Int64s | None
+    communication: Int64s | None
+    queued: Int64s | None = None
+
+
+def inference(
+    parts: Sequence[HostRequests],
+    hosts: Sequence[str],
+    is_training: bool | None,
+    why_none: str = "",
+    warnings: Sequence[str] = (),
+) -> InferencePage:
+    """The page over some hosts.
+
+    Args:
+        parts: each host's own.
+        hosts: their names.
+        is_training: whether the program trains; None where that is unknown.
+        why_none: why there is nothing that could have run, such as the lack of a device; empty where there is.
+        warnings: what is wrong with the profile.
+    """
+    head = _Head(tuple(hosts), is_training, tuple(warnings))
+    if any(len(part) for part in parts):
+        return _of_requests(head, parts)
+    modules = _modules(parts)
+    return _of_modules(head, parts, modules) if modules else _empty(head, why_none or NO_SESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    hosts: tuple[str, ...]
+    is_training: bool | None
+    warnings: tuple[str, ...]
+
+
+def _empty(head: _Head, why: str) -> InferencePage:
+    unknown = dict.fromkeys(("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second"), why)
+    return InferencePage(
+        hosts=head.hosts,
+        is_training=head.is_training,
+        source=None,
+        subject="",
+        sessions=0,
+        batches=0,
+        average=None,
+        minimum_ps=None,
+        maximum_ps=None,
+        percentiles=(),
+        launches=None,
+        sessions_per_second=None,
+        rows=(),
+        note=f"There are no sessions: {why}.",
+        unknown=_with_training(unknown, head),
+        warnings=head.warnings,
+    )
+
+
+def _with_training(unknown: Mapping[str, str], head: _Head) -> dict[str, str]:
+    return {**unknown, **({"is_training": "no op carries a framework name"} if head.is_training is None else {})}
+
+
+# --- requests ------------------------------------------------------------------------------------------------------
+
+
+def _of_requests(head: _Head, parts: Sequence[HostRequests]) -> InferencePage:
+    serving = [part for part in parts if len(part)]
+    total, device, to_device, from_device = (
+        np.concatenate([getattr(part, name) for part in serving])
+        for name in ("total_ps", "device_ps", "to_device_ps", "from_device_ps")
+    )
+    grouped = all(part.is_grouped for part in serving)
+    has_device = grouped and any(part.has_device for part in serving)
+    has_transfers = grouped and any(part.has_transfers for part in serving)
+    communication = to_device + from_device
+    sessions = _Sessions(
+        total=total,
+        host=total - device - communication if has_device else None,
+        device=device if has_device else None,
+        communication=communication if has_transfers else None,
+    )
+    reasons = {
+        "host": NO_DEVICE_TIME if grouped else NO_PARTS,
+        "device": NO_DEVICE_TIME if grouped else NO_PARTS,
+        "communication": NO_TRANSFERS if grouped else NO_PARTS,
+    }
+    events = " and ".join(dict.fromkeys(part.event for part in serving))
+    batches = sum(part.batches for part in serving)
+    note = f"A session is a request: {events}" + (
+        f", run in {counted(batches, 'batch', 'batches')}." if batches else "."
+    )
+    rows = _rows([(name, sizes, None) for name, sizes in _by_model(serving).items()])
+    spans = [(part.start_ps, part.start_ps + part.total_ps) for part in serving]
+    unknown = dict.fromkeys(("launches", "rows[].cores"), NO_RUNS)
+    return _page(head, "requests", events, sessions, reasons, None, spans, rows, note, unknown, batches)
+
+
+def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
+    """Latencies by the name of the model; by that of the event where no request tells its model."""
+    found: dict[str, list[Int64s]] = {}
+    for part in parts:
+        names = [*part.models, NO_MODEL if any(other.models for other in parts) else part.event]
+        for number in np.unique(part.model).tolist():
+            found.setdefault(names[number], []).append(part.total_ps[part.model == number])
+    return {name: np.concatenate(sizes) for name, sizes in found.items()}
+
+
+# --- module runs ---------------------------------------------------------------------------------------------------
+
+
+def _modules(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
+    """The modules that ran, by name; one entry for each host."""
+    found: dict[str, list[ModuleLatency]] = {}
+    for part in parts:
+        for module in part.modules:
+            found.setdefault(module.name, []).append(module)
+    return found
+
+
+def _of_modules(head: _Head, parts: Sequence[HostRequests], modules: dict[str, list[ModuleLatency]]) -> InferencePage:
+    rows = _rows(
+        [
+            (name, np.concatenate([run.duration_ps for run in runs]), max(run.cores for run in runs))
+            for name, runs in modules.items()
+        ]
+    )
+    runs = modules[rows[0].name]
+    duration = np.concatenate([run.duration_ps for run in runs])
+    sessions = _Sessions(duration, None, duration, None)
+    reasons = {"host": NO_HOST_TIME, "communication": NO_COMMUNICATION}
+    spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]
+    launches = _launches(runs)
+    unknown = {} if launches else {"launches": NO_LAUNCH}
+    note = _module_note(head, rows, runs, len(parts))
+    return _page(head, "module runs", rows[0].name, sessions, reasons, launches, spans, rows, note, unknown)
+
+
+def _module_note(head: _Head, rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
+    """What a session is taken to be, and how sure that is."""
+    name = rows[0].name.partition("(")[0]
+    note = f"There are no request events in this profile, as in any of plain JAX: a session is one run of {name}, "
+    note += (
+        f"the module with most time ({100 * rows[0].fraction:.1f}%), from its start on the first core to its end on "
+    )
+    note += "the last. It tells what the device took, not what a client waited."
+    if any(run.cores > 1 and not run.is_joined for run in runs):
+        note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."
+    if hosts > 1 and len(runs) > 1:
+        note += " A run over several hosts counts on each of them."
+    return note
+
+
+def _launches(runs: Sequence[ModuleLatency]) -> Launches | None:
+    """From the launch on: host time until the core could start, time behind earlier runs, and the run."""
+    wait = np.concatenate([run.wait_ps for run in runs])
+    if not len(wait):
+        return None
+    queued = np.concatenate([run.queued_ps for run in runs])
+    device = np.concatenate([run.duration_ps[run.launched] for run in runs])
+    sessions = _Sessions(wait + device, wait - queued, device, None, queued)
+    return Launches(len(wait), sum(len(run) for run in runs), _average(sessions), _percentiles(sessions))
+
+
+# --- figures -------------------------------------------------------------------------------------------------------
+
+
+def _page(
+    head: _Head,
+    source: InferenceSource,
+    subject: str,
+    sessions: _Sessions,
+    reasons: Mapping[str, str],
+    launches: Launches | None,
+    spans: Sequence[tuple[Int64s, Int64s]],
+    rows: tuple[LatencyRow, ...],
+    note: str,
+    unknown: Mapping[str, str],
+    batches: int = 0,
+) -> InferencePage:
+    """Puts the page together; `reasons` say why a part of the latency is unknown."""
+    found = dict(unknown)
+    average = _average(sessions)
+    for part in _PARTS:
+        if getattr(average, f"{part}_ps") is None:
+            found |= dict.fromkeys((f"average.{part}_ms", f"percentiles[].{part}_ms"), reasons[part])
+    if launches is not None:
+        keys = ("launches.average.communication_ms", "launches.percentiles[].communication_ms")
+        found |= dict.fromkeys(keys, NO_COMMUNICATION)
+    per_second = _per_second(spans)
+    if per_second is None:
+        found["sessions_per_second"] = TOO_SHORT
+    if head.is_training:
+        note = f"This is a training profile, not a server's. {note}"
+    note += _few(len(sessions.total))
+    return InferencePage(
+        hosts=head.hosts,
+        is_training=head.is_training,
+        source=source,
+        subject=subject,
+        sessions=len(sessions.total),
+        batches=batches,
+        average=average,
+        minimum_ps=int(sessions.total.min()),
+        maximum_ps=int(sessions.total.max()),
+        percentiles=_percentiles(sessions),
+        launches=launches,
+        sessions_per_second=per_second,
+        rows=rows,
+        note=note,
+        unknown=_with_training(found, head),
+        warnings=head.warnings,
+    )
+
+
+def _few(count: int) -> str:
+    """Says which percentiles are the slowest of some sessions."""
+    slowest = [percentile for percentile in PERCENTILES if _place(percentile, count) == count - 1]
+    if count < 2 or slowest[:1] in ([], [PERCENTILES[-1]]):
+        return ""
+    return f" Of {count:,} sessions, the percentiles from {slowest[0]:g}% on are the slowest one."
+
+
+def _place(percentile: float, count: int) -> int:
+    """Which of so many sessions in order is at a percentile."""
+    return min(int(percentile / 100.0 * count), count - 1)
+
+
+def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
+    """The sessions at each of `PERCENTILES`, at least one."""
+    order = np.argsort(sessions.total, kind="stable")
+    places = [int(order[_place(percentile, len(order))]) for percentile in PERCENTILES]
+    return tuple(
+        Percentile(percentile, _latency(sessions, at)) for percentile, at in zip(PERCENTILES, places, strict=True)
+    )
+
+
+def _latency(sessions: _Sessions, at: int) -> Latency:
+    parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
+    return Latency(int(sessions.total[at]), *(None if part is None else int(part[at]) for part in parts))
+
+
+def _average(sessions: _Sessions) -> Latency:
+    """Mean of each part; sums are of floats, as those of a damaged profile may not fit 64 bits."""
+    parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
+    return Latency(_mean(sessions.total), *(None if part is None else _mean(part) for part in parts))
+
+
+def _mean(values: Int64s) -> float:
+    return float(np.mean(values.astype(np.float64)))
+
+
+def _sum(values: Int64s) -> int:
+    """Exact where it fits 64 bits."""
+    as_floats: NDArray[np.float64] = values.astype(np.float64)
+    about = float(as_floats.sum())
+    return int(values.sum()) if abs(about) < 2**62 else int(about)
+
+
+def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
+    """Sessions by the time from each host's first start to its last end, over all hosts."""
+    rates = [
+        len(start) * 1e12 / (int(end.max()) - int(start.min()))
+        for start, end in spans
+        if len(start) > 1 and int(end.max()) > int(start.min())
+    ]
+    return sum(rates) if rates else None
+
+
+def _rows(named: Sequence[tuple[str, Int64s, int | None]]) -> tuple[LatencyRow, ...]:
+    """A row for each name, the one with the most time first."""
+    whole = sum(_sum(sizes) for _, sizes, _ in named)
+    rows = []
+    for name, sizes, cores in named:
+        ordered = np.sort(sizes)
+        total = _sum(sizes)
+        rows.append(
+            LatencyRow(
+                name=name,
+                runs=len(sizes),
+                average_ps=_mean(sizes),
+                minimum_ps=int(ordered[0]),
+                maximum_ps=int(ordered[-1]),
+                percentiles_ps=tuple(int(ordered[_place(percentile, len(sizes))]) for percentile in PERCENTILES),
+                total_ps=total,
+                fraction=total / whole if whole else 0.0,
+                cores=cores,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.total_ps, row.name)))

@@ -1,0 +1,157 @@
+"""Evidence made by hand: steps by class of op, ops with their texts and counts, and what the host did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.support.build import PlaneBuilder, StatInput
+from tpuprof.parsers.device import Peaks
+from tpuprof.parsers.findings.finding import Evidence, Finding, Kind
+from tpuprof.parsers.findings.why_slow import findings
+from tpuprof.parsers.hlo.programs import HloModules
+from tpuprof.parsers.opstats import core_ops
+from tpuprof.parsers.optable import EMPTY_TABLE, OpTable
+from tpuprof.parsers.pages.overview_page import OP_CLASSES, OpClass, StepSource
+from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+from tpuprof.parsers.roofline import WORK_COUNT, table_rates
+from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
+from tpuprof.parsers.steps import InputSource, StepGrid
+from tpuprof.parsers.xspace.trace import Trace
+
+US = 1_000_000  # picoseconds
+PEAKS = Peaks(flops_per_second=100e12, hbm=1000e9)
+PROGRAM = 7
+
+Times = float | Sequence[float] | NDArray[np.float64]
+"""Microseconds: for all, by step, or by core and step."""
+
+
+def grid(
+    classes: Mapping[OpClass, Times],
+    cores: int = 2,
+    steps: int = 10,
+    waits: Times = 0,
+    input_source: InputSource | None = None,
+    host_transfer: Times = 0,
+    hosts: int = 1,
+    source: StepSource = "steps",
+    slow_ops: tuple[SlowOp, ...] = (),
+    all_reduce: Sequence[Sequence[tuple[int, int, int]]] | None = None,
+) -> StepGrid:
+    """Steps one after the other, as long as their classes together; ``all_reduce``: step, id and duration by core."""
+
+    def cells(times: Times) -> NDArray[np.int64]:
+        return np.broadcast_to(np.asarray(times, np.float64) * US, (cores, steps)).astype(np.int64)
+
+    class_ps = np.stack([cells(classes.get(name, 0)) for name in OP_CLASSES], axis=2)
+    part_ps = np.zeros((cores, steps, PART_COUNT), np.int64)
+    part_ps[:, :, INFEED], part_ps[:, :, HOST_TRANSFER] = cells(waits), cells(host_transfer)
+    duration = class_ps.sum(axis=2)
+    nothing = np.zeros((cores, steps, WORK_COUNT))
+    reduces = all_reduce or [[] for _ in range(cores)]
+    return StepGrid(
+        names=tuple(str(step) for step in range(steps)),
+        source=source,
+        start_ps=np.append(0, np.cumsum(duration.max(axis=0))[:-1]),
+        duration_ps=duration,
+        part_ps=part_ps,
+        class_ps=class_ps,
+        work=nothing,
+        feed_work=nothing,
+        all_reduce=tuple(
+            tuple(np.array([entry[at] for entry in one], np.int64) for at in range(3))  # type: ignore[misc]
+            for one in reduces
+        ),
+        slow_ops=slow_ops,
+        core_names=tuple(f"host{core * hosts // cores}:{core}" for core in range(cores)),
+        hosts=np.arange(cores) * hosts // cores,
+        input_source=input_source,
+        sparse_core=None,
+        dropped=0,
+        incomplete=(),
+    )
+
+
+@dataclass(frozen=True)
+class Op:
+    """One row of an op table: time in microseconds over all occurrences, work of one occurrence."""
+
+    name: str
+    category: str
+    time: float
+    occurrences: int = 20
+    flops: int = 0
+    hbm: int = 0
+    text: str = ""
+
+
+def table(ops: Sequence[Op]) -> OpTable:
+    """An op table read from a plane with such ops."""
+    if not ops:
+        return EMPTY_TABLE
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    line = plane.line("XLA Ops")
+    at = 0
+    for number, op in enumerate(ops):
+        traffic = MemoryAccessBreakdown()
+        traffic.memory_accessed.add(operation_type=1, memory_space=1, bytes_accessed=op.hbm)
+        stats: dict[str, StatInput] = {
+            "program_id": PROGRAM,
+            "symbol_id": number + 1,
+            "hlo_category": op.category,
+            "flops": op.flops,
+            "bytes_accessed": op.hbm,
+            "tf_op": f"jit(step)/{op.name}:",
+            "source": "model.py:1",
+            "memory_access_breakdown": traffic.SerializeToString(),
+        }
+        metadata = plane.event_id(op.text or f"%{op.name} = f32[8] op()", op.name, **stats)
+        for _ in range(op.occurrences):
+            plane.event(line, metadata, at, round(op.time * US / op.occurrences))
+            at += round(op.time * US / op.occurrences)
+    return core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).table
+
+
+def modules(proto: bytes) -> HloModules:
+    """The programs of a profile that holds one, `PROGRAM`."""
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:metadata", 1)
+    stats: dict[str, StatInput] = {"Hlo Proto": proto, "program_id": PROGRAM}
+    plane.event_id(f"jit_step({PROGRAM})", "", **stats)
+    return HloModules.of(Trace.from_bytes(space.SerializeToString()))
+
+
+def evidence(steps: StepGrid | None, ops: Sequence[Op] = (), total: float = 1000.0, cores: int = 2) -> Evidence:
+    """Evidence of steps and ops; the rest by `dataclasses.replace`. ``total``: a core's time in microseconds."""
+    rows = table(ops)
+    return Evidence(
+        grid=steps,
+        table=rows,
+        rates=table_rates(rows, PEAKS),
+        peaks=PEAKS,
+        device_type="TPU v5p",
+        total_ps=round(total * US * cores),
+        core_count=cores,
+    )
+
+
+def found(kind: Kind, evidence: Evidence) -> Finding | None:
+    """The finding of a kind."""
+    return next((finding for finding in findings(evidence) if finding.kind == kind), None)
+
+
+def the(kind: Kind, evidence: Evidence) -> Finding:
+    """The finding of a kind, which must be there."""
+    finding = found(kind, evidence)
+    assert finding is not None, [one.kind for one in findings(evidence)]
+    return finding
+
+
+def with_(evidence: Evidence, **fields: object) -> Evidence:
+    """The same with other fields."""
+    return replace(evidence, **fields)  # type: ignore[arg-type]

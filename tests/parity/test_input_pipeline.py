@@ -1,0 +1,177 @@
+"""The input pipeline page against XProf 2.24.2's answers for the golden profiles: every field of its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.fields import Difference, Value, compare
+from tests.parity.golden import PROFILES, golden_answer
+from tests.parity.test_overview import SPECIFIC as OVERVIEW
+from tests.parity.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
+from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.pages.input_page import InputPipelinePage
+from tpuprof.parsers.pages.input_pipeline import input_pipeline_page
+from tpuprof.parsers.pages.overview import overview
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.summary import summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+# Constants of XProf's page, not results; the tooltip says in words what the row's cells hold.
+CONSTANT = {"step_time_graph_column_ids", "hardware_type", "tooltip"}
+
+NOT_READ = "XProf calls a breakdown of nothing 0; without input ops on the host it is unknown"
+NO_DETAILS = "the plane says nothing of its core: XProf writes localhost and the plane's id, we host and plane number"
+GENERAL = "XProf prints the same advice for every profile; ours is about this one's largest part"
+PARTS = ("enqueue", "demanded_file_read", "advanced_file_read", "preprocessing", "unclassified")
+
+
+def xprof_fields(tables: Any) -> dict[str, Value]:
+    """Flattens XProf's five tables: ``max.3`` worst core of a step, ``step.3.tcIdleTimeMs``, ``op.0.opName``."""
+    cores, steps, host, advice, diagnostics = tables
+    fields: dict[str, Value] = {}
+    names, worst = ([cell["v"] for cell in row["c"]][1:] for row in cores["rows"])
+    fields |= {f"max.{name}": core for name, core in zip(names, worst, strict=True)}
+    for table, prefix in ((steps, "step"), (host, "op")):
+        fields |= {key: value for key, value in table["p"].items() if key not in CONSTANT}
+        columns = [column["id"] for column in table["cols"]]
+        for row, cells in enumerate(table["rows"]):
+            pairs = zip(columns, cells["c"], strict=True)
+            fields |= {f"{prefix}.{row}.{column}": cell["v"] for column, cell in pairs if column not in CONSTANT}
+    fields |= {f"advice.{at}": row["c"][0]["v"] for at, row in enumerate(advice["rows"])}
+    fields["diagnostics"] = len(diagnostics["rows"])
+    return fields
+
+
+def our_fields(page: InputPipelinePage, first: Overview) -> dict[str, Value]:
+    """The same fields out of our page."""
+    marked = page.step_time is not None and page.step_time.source == "steps"
+    fields = step_fields(first)
+    # the two pages agree on what both show
+    if marked and page.infeed_percent is not None:
+        fields |= {
+            "infeed_percent_average": page.infeed_percent.average,
+            "infeed_percent_standard_deviation": page.infeed_percent.standard_deviation,
+            "infeed_percent_maximum": page.infeed_percent.maximum,
+            "infeed_percent_minimum": page.infeed_percent.minimum,
+        }
+    for at, step in enumerate(page.steps if marked else ()):
+        fields[f"max.{at}"] = step.core or "unknown"
+    fields |= {
+        "input_conclusion": page.bottleneck.statement,
+        "output_conclusion": "",
+        "summary_nextstep": " ".join(page.next_steps),
+        "diagnostics": 0 if marked else 1,
+    }
+    for part in PARTS:
+        name = "unclassified_nonequeue_us" if part == "unclassified" else f"{part}_us"
+        fields[name] = None if page.breakdown is None else getattr(page.breakdown, f"{part}_ps") / 1e6
+    for at, op in enumerate(op for op in page.ops if op.group == "input_op"):
+        fields |= {
+            f"op.{at}.opName": op.name,
+            f"op.{at}.count": float(op.occurrences),
+            f"op.{at}.timeInMs": op.total_ps / 1e9,
+            f"op.{at}.timeInPercent": op.total_percent / 100,
+            f"op.{at}.selfTimeInMs": op.self_ps / 1e9,
+            f"op.{at}.selfTimeInPercent": op.self_percent / 100,
+            f"op.{at}.category": op.category,
+        }
+    fields |= {f"advice.{at}": " ".join(page.next_steps) for at in range(5)}
+    return fields
+
+
+def different(page: InputPipelinePage) -> dict[str, Difference]:
+    """In what our page differs from XProf's for any profile, and what it must say instead."""
+    advice = " ".join(page.next_steps)
+    found = {
+        "input_conclusion": Difference(page.bottleneck.statement, WORDS),
+        "summary_nextstep": Difference(advice, GENERAL),
+        **{f"advice.{at}": Difference(advice, GENERAL) for at in range(5)},
+    }
+    if page.breakdown is None:
+        for part in (*(f"{part}_us" for part in PARTS[:-1]), "unclassified_nonequeue_us"):
+            found[part] = Difference(None, NOT_READ)
+    return found
+
+
+STEPS = ("infeed_percent", "tc_idle", "step.")
+SPECIFIC: dict[str, dict[str, Difference]] = {
+    name: {key: value for key, value in OVERVIEW[name].items() if key.startswith(STEPS)} for name in PROFILES
+}
+SPECIFIC["synthetic-a"] |= {"max.4": Difference("host0:1", TOUCHING)}
+for name in ("synthetic-b", "synthetic-c"):
+    SPECIFIC[name] |= {f"max.{at}": Difference("host0:0", NO_DETAILS) for at in range(5)}
+
+
+def answer(file: Path) -> tuple[InputPipelinePage, Overview]:
+    summary = summarise(Trace.open(str(file)), "host0")
+    first = overview([summary])
+    return input_pipeline_page([summary], first), first
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_field_is_xprofs_or_differs_for_a_reason(
+    shared: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    theirs = xprof_fields(golden_answer(shared, name, "input_pipeline_analyzer"))
+    page, first = answer(shared / PROFILES[name])
+    result = compare(theirs, our_fields(page, first), different(page) | SPECIFIC[name])
+    assert result.unexplained == []
+    assert result.unused_specific(SPECIFIC[name]) == []
+    assert result.compared == len(theirs) >= 31
+    record_property("parity", result.counts("input pipeline"))
+
+
+@pytest.mark.shared
+def test_a_run_with_the_step_times_of_the_training_golden_has_its_page(shared: Path) -> None:
+    tables = golden_answer(shared, "tpu-v5p-training", "input_pipeline_analyzer")
+    theirs = xprof_fields(tables)
+    count = len(tables[1]["rows"]) - 1  # the last one's marker is empty: ops took 3 ms, XProf's shortest step is 0.0
+    assert theirs["steptime_ms_minimum"] == "0.0"
+    space, at = XSpace(), 0
+    ops, steps = [], []
+    for row in range(count):
+        compute, idle = (
+            round(cell["v"] * 1e9)
+            for column, cell in zip(tables[1]["cols"], tables[1]["rows"][row]["c"], strict=True)
+            if column["id"] in ("tcComputeTimeMs", "tcIdleTimeMs")
+        )
+        ops.append(("fusion.1", "convolution fusion", at, compute))
+        steps.append((str(row), at, at + compute + idle))
+        at += compute + idle
+    tpu_plane(space, 0, ops, steps=steps)
+    PlaneBuilder(space, "/host:CPU").line("python")
+    summary = summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+    first = overview([summary])
+    page = input_pipeline_page([summary], first)
+    rows = tuple(f"step.{row}." for row in range(count))
+    same = {key: value for key, value in theirs.items() if key.startswith((*rows, "steptime_ms_maximum"))}
+    underflow = {f"step.{row}.infeedPercentMax": Difference(0.0, UNDERFLOW) for row in range(count)}
+    result = compare(same, our_fields(page, first), underflow)
+    assert result.unexplained == []
+    assert result.compared == 11 * count + 1 == 45
+    # what XProf shows as 0 for want of input events is unknown here, and no core is called the worst
+    assert [theirs[f"max.{row}"] for row in range(count)] == ["unknown"] * count
+    assert [step.core for step in page.steps] == [None] * count
+    assert page.infeed_percent is None and page.breakdown is None and page.ops == ()
+    assert {"device.infeed_percent", "breakdown_us"} <= set(page.unknown)
+    assert not page.has_input_events
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_page_agrees_with_itself(shared: Path, name: str) -> None:
+    page, first = answer(shared / PROFILES[name])
+    assert page.step_time == first.performance.step_time
+    assert page.bottleneck == first.bottleneck
+    assert sorted(stage.op for stage in page.stages) == list(range(len(page.ops)))
+    for group in ("input_op", "device_feed"):
+        ops = [op for op in page.ops if op.group == group]
+        assert not ops or sum(op.self_percent for op in ops) == pytest.approx(100.0)
+        assert all(op.self_ps <= op.total_ps for op in ops)
+        assert [op.self_ps for op in ops] == sorted((op.self_ps for op in ops), reverse=True)

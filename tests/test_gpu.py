@@ -1,0 +1,279 @@
+"""GPUs: steps, parts of steps and ops. XProf 2.24.2 gives every answer written down here for the same profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder, StatInput
+from tpuprof.parsers.gpu import GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
+from tpuprof.parsers.gpu_ops import GpuOp
+from tpuprof.parsers.groups import GROUP_STATS
+from tpuprof.parsers.host_events import read_host
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.xspace.trace import Trace
+
+US = 1_000_000
+Kernel = tuple[str, int, int, Mapping[str, StatInput]]
+"""Name, start and end in microseconds, and stats."""
+
+Gpus = Sequence[Sequence[Sequence[Kernel]]]
+"""The streams of each GPU."""
+
+
+def space_of(steps: Sequence[tuple[int, int, Sequence[int]]], gpus: Gpus) -> XSpace:
+    """A host whose steps, from 10 on, launch the kernels with these correlation ids; and GPUs."""
+    space = XSpace()
+    host = PlaneBuilder(space, "/host:CPU", 9)
+    line = host.line("python")
+    for number, (start, end, launches) in enumerate(steps, 10):
+        host.event(line, host.event_id("train"), start * US, (end - start) * US, _r=1, step_num=number)
+        for at, correlation in enumerate(launches, start + 1):
+            host.event(line, host.event_id("launch"), at * US, US // 2, correlation_id=correlation)
+    for ordinal, streams in enumerate(gpus):
+        plane = PlaneBuilder(space, f"/device:GPU:{ordinal}", ordinal + 1)
+        for number, kernels in enumerate(streams):
+            line = plane.line(f"Stream #{number}(Compute)")
+            for name, start, end, stats in kernels:
+                plane.event(line, plane.event_id(name), start * US, (end - start) * US, **stats)
+    return space
+
+
+def summary_of(space: XSpace) -> GpuSummary:
+    trace = Trace.from_bytes(space.SerializeToString())
+    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
+    assert summary is not None
+    return summary
+
+
+def of(*correlation: int) -> dict[str, int]:
+    return {"correlation_id": correlation[0]} if correlation else {}
+
+
+def parts(step: GpuStep) -> list[int]:
+    """Group, start, duration and the nine parts in microseconds."""
+    return [step.group_id, *(value // US for value in astuple(step)[2:])]
+
+
+def test_each_moment_counts_for_the_most_important_thing() -> None:
+    streams = [
+        [("MemcpyHtoD", 10, 100, of(1)), ("ncclAllReduce", 100, 120, of(2))],
+        [("MEMCPYDTOD", 20, 60, of(3)), ("MemcpyDtoH", 115, 140, of(4))],
+        [("kernel", 30, 50, of(5)), ("half_kernel", 40, 55, of(6)), ("kernel", 150, 160, of(7))],
+    ]
+    summary = summary_of(space_of([(0, 9, range(1, 8))], [streams]))
+    [step] = summary.steps
+    assert step.name == "train 10"
+    #                   group start long compute d2d collectives host launch input output compile other
+    assert parts(step) == [0, 10, 150, 35, 15, 15, 0, 0, 50, 25, 0, 10]
+    assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == (15 * US, 20 * US)
+
+
+def test_gpus_are_taken_together_and_the_longest_span_is_the_step() -> None:
+    first = [[("kernel", 10, 30, of(1)), ("kernel", 70, 80, of(3))]]
+    second = [[("kernel", 5, 15, of(1)), ("kernel", 40, 45, of(2)), ("kernel", 60, 75, of(3))]]
+    summary = summary_of(space_of([(0, 4, [1, 2]), (50, 55, [3])], [first, second]))
+    assert [parts(step) for step in summary.steps] == [
+        [0, 5, 40, 30, 0, 0, 0, 0, 0, 0, 0, 10],
+        [1, 60, 15, 15, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert summary.compute_32bit_ps == 50 * US  # what lies outside of a step counts for precision
+    assert summary.device_count == 2
+
+
+def test_an_event_that_no_step_launched_belongs_to_the_step_before_it() -> None:
+    stream = [
+        ("kernel", 1, 3, of(8)),
+        ("kernel", 10, 20, of(1)),
+        ("kernel", 30, 40, of(9)),
+        ("kernel", 45, 50, of()),
+        ("kernel", 60, 70, of(2)),
+        ("kernel", 75, 80, of(1)),
+        ("kernel", 95, 100, of(2)),
+    ]
+    summary = summary_of(space_of([(0, 5, [1]), (50, 55, [2])], [[stream]]))
+    assert [parts(step) for step in summary.steps] == [
+        [0, 10, 40, 20, 0, 0, 0, 0, 0, 0, 0, 20],  # a kernel without a launch is no part of a step, but of its span
+        [1, 60, 10, 10, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+
+
+def test_steps_without_compute_are_none_and_ends_are_dropped() -> None:
+    steps = [(at * 100, at * 100 + 50, [at]) for at in range(8)]
+    stream = [("kernel" if at != 3 else "MemcpyDtoH", at * 100 + 10, at * 100 + 30, of(at)) for at in range(8)]
+    summary = summary_of(space_of(steps, [[stream]]))
+    assert ([step.group_id for step in summary.steps], summary.dropped) == ([1, 2, 4, 5, 6], 2)
+    summary = summary_of(space_of(steps[:6], [[stream[:6]]]))
+    assert ([step.group_id for step in summary.steps], summary.dropped) == ([0, 1, 2, 4, 5], 0)
+
+
+@pytest.mark.parametrize("as_reference", [False, True])
+def test_precision_is_told_by_shapes_then_names(as_reference: bool) -> None:
+    shapes = ["(half[2,3])", "(float[8])", "", "(float[2],half[4])", "(float[1])"]
+    names = ["kernel", "gemm_fp16", "half_kernel", "MemcpyDtoH", "kernel"]
+    stream = [(name, at * 10, at * 10 + at + 1, of(at)) for at, name in enumerate(names)]
+    space = space_of([(0, 9, range(5))], [[stream]])
+    builder = PlaneBuilder(XSpace(), "texts")
+    plane = space.planes[1]
+    plane.stat_metadata[50].id, plane.stat_metadata[50].name = 50, b"shape"
+    for at, (event, shape) in enumerate(zip(plane.lines[0].events, shapes, strict=True)):
+        builder.fill(event.stats.add(), "shape", shape)
+        stat = event.stats[-1]
+        stat.metadata_id = 50
+        if as_reference:
+            stat.ref_value = 60 + at
+            plane.stat_metadata[60 + at].id, plane.stat_metadata[60 + at].name = 60 + at, shape.encode()
+    summary = summary_of(space)
+    assert (summary.compute_16bit_ps, summary.compute_32bit_ps) == ((1 + 3) * US, (2 + 5) * US)
+
+
+def test_kernels_of_framework_ops_add_up() -> None:
+    stream: list[Kernel] = [
+        ("k1", 0, 10, {"tf_op": "a/b:MatMul"}),
+        ("k2", 10, 30, {"tf_op": "a/b:MatMul"}),
+        ("k2", 30, 40, {"tf_op": "a/b:MatMul"}),
+        ("k1", 40, 80, {"tf_op": "jit(f)/dot:"}),
+        ("k1", 80, 90, {"tf_op": ""}),
+        ("k1", 90, 100, {"tf_op": "x:MatMul", "hlo_op": "fusion", "program_id": 7}),  # a program that is not there
+        ("MemcpyDtoH", 100, 105, {}),
+    ]
+    summary = summary_of(space_of([], [[stream], [stream[:2]]]))
+    assert summary.ops == (
+        GpuOp("a/b", "MatMul", 3, 70 * US),
+        GpuOp("jit(f)/dot", "dot", 1, 40 * US),
+    )
+    assert summary.steps == ()
+
+
+def test_steps_that_the_profile_has_already_are_kept() -> None:
+    stream = [
+        ("kernel", 10, 20, {"correlation_id": 1, "group_id": 4}),
+        ("kernel", 30, 45, {"correlation_id": 2, "group_id": 4}),
+        ("kernel", 50, 60, {"correlation_id": 3}),
+    ]
+    space = space_of([(0, 5, [1, 2, 3])], [[stream]])
+    host, gpu = space.planes
+    host.stat_metadata[99].id, host.stat_metadata[99].name = 99, b"group_id"
+    line = gpu.lines.add(id=-559038737, name=b"Steps")  # 0xdeadbeef in 32 bits
+    event = line.events.add(metadata_id=1, offset_ps=5 * US, duration_ps=35 * US)
+    event.stats.add(metadata_id=next(key for key, of_key in gpu.stat_metadata.items() if of_key.name == b"group_id"))
+    event.stats[0].int64_value = 4
+    summary = summary_of(space)
+    assert [parts(step) for step in summary.steps] == [[4, 5, 35, 20, 0, 0, 0, 0, 0, 0, 0, 15]]
+    assert summary.steps[0].name == "4"
+
+
+def test_a_profile_without_gpus_or_with_tpus_has_no_summary() -> None:
+    space = space_of([], [])
+    assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
+    space = space_of([], [[]])
+    summary = gpu_summary(Trace.from_bytes(space.SerializeToString()), None)
+    assert summary == GpuSummary(1, "GPU", (), 0, 0, 0, ())
+    PlaneBuilder(space, "/device:TPU:0", 5)
+    assert gpu_summary(Trace.from_bytes(space.SerializeToString()), None) is None
+
+
+def test_odd_numbers_survive() -> None:
+    stream: list[Kernel] = [
+        ("kernel", 5, 1, {"correlation_id": -1, "shape": 3}),
+        ("kernel", 10, 20, {"correlation_id": 2**63 - 1, "program_id": "x", "hlo_op": 7}),
+        ("MemcpyHtoD", 20, 20, {"correlation_id": "one", "tf_op": 1.5}),
+    ]
+    space = space_of([(0, 5, [2**63 - 1])], [[stream]])
+    event = space.planes[1].lines[0].events.add(metadata_id=77, offset_ps=2**63 - 1, duration_ps=2**63 - 1)
+    space.planes[1].lines[0].timestamp_ns = 2**62
+    event.stats.add(metadata_id=99, int64_value=1)
+    assert summary_of(space).device_count == 1
+
+
+@pytest.mark.parametrize(
+    ("vendor", "capability", "name", "expected"),
+    [
+        ("Nvidia", (2, 0), "", "Nvidia GPU (Fermi)"),
+        ("Nvidia", (3, 5), "", "Nvidia GPU (Kepler)"),
+        ("Nvidia", (4, 0), "", "Nvidia GPU"),
+        ("Nvidia", (7, 0), "", "Nvidia GPU (Volta)"),
+        ("Nvidia", (7, 5), "Tesla T4", "Nvidia GPU (Turing)"),
+        ("Nvidia", (8, 9), "", "Nvidia GPU (Ada Lovelace)"),
+        ("Nvidia", (9, 0), "", "Nvidia GPU (Hopper)"),
+        ("Nvidia", (12, 0), "", "Nvidia GPU"),
+        ("AMD", (9, 0), "gfx90a", "AMD GPU - gfx90a"),
+        ("AMD", (9, 4), "", "AMD GPU - gfx942"),
+        ("AMD", (9, 0), "MI", "AMD GPU - gfx-9XX series"),
+        ("AMD", (12, 0), "", "AMD GPU"),
+        ("another", (9, 0), "", "GPU"),
+        ("", (7, 0), "", "GPU"),
+    ],
+)
+def test_types_of_gpus(vendor: str, capability: tuple[int, int], name: str, expected: str) -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:GPU:0")
+    for stat, value in (("device_vendor", vendor), ("gpu_device_name", name)):
+        if value:
+            plane.stat(stat, value)
+    plane.stat("compute_cap_major", capability[0])
+    plane.stat("compute_cap_minor", capability[1])
+    assert gpu_type(Trace.from_bytes(space.SerializeToString()).planes[0]) == expected
+
+
+@pytest.mark.shared
+def test_a_v100s_step(shared: Path) -> None:
+    trace = Trace.open(str(shared / "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb"))
+    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
+    assert summary is not None
+    assert (summary.device_count, summary.device_type, summary.ops) == (8, "GPU", ())
+    [step] = summary.steps
+    assert (step.group_id, step.name) == (0, "0")
+    assert (step.duration_ps, step.device_compute_ps, step.all_other_ps) == (21310352000, 14875539000, 6434813000)
+    compute = summary.compute_16bit_ps + summary.compute_32bit_ps
+    assert round(100 * summary.compute_16bit_ps / compute, 1) == 30.5
+
+
+@pytest.mark.shared
+def test_the_ops_of_an_mi300(shared: Path) -> None:
+    trace = Trace.open(str(shared / "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb"))
+    summary = gpu_summary(trace, read_host(trace, GROUP_STATS))
+    assert summary is not None
+    assert (summary.device_count, summary.device_type, summary.steps) == (8, "AMD GPU - gfx942", ())
+    total = sum(op.self_ps for op in summary.ops)
+    assert [(op.name, op.type, op.self_ps / total) for op in summary.ops] == [
+        ("jit(matmul)/dot_general", "dot_general", 0.5022691989002398),
+        ("loop_convert_fusion", "Unknown", 0.41319164858270074),
+        ("loop_reduce_fusion", "Unknown", 0.05448841111431777),
+        ("jit(_reduce_max)/reduce_max", "reduce_max", 0.009630608753330452),
+        ("a", "a", 0.007844800507679772),
+        ("jit(_reduce_sum)/convert_element_type", "convert_element_type", 0.00730294589266761),
+        ("jit(sqrt)/sqrt", "sqrt", 0.003731063656091599),
+        ("jit(convert_element_type)/convert_element_type", "convert_element_type", 0.001541322592972313),
+    ]
+    assert sum(op.occurrences for op in summary.ops) == 36
+
+
+spans = st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 8), st.integers(0, 5))
+
+
+@given(
+    st.lists(spans, max_size=12), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 10)), min_size=3, max_size=3)
+)
+def test_the_sweep_counts_each_moment_once(
+    events: list[tuple[int, int, int, int]], steps: list[tuple[int, int]]
+) -> None:
+    step, start, length, kind = (np.array([event[at] for event in events], np.int64) for at in range(4))
+    begin = np.array([first for first, _ in steps], np.int64)
+    stop = np.array([first + long for first, long in steps], np.int64)
+    inside, whole = sweep(step, start, start + length, kind, begin, stop)
+    expected, everywhere = np.zeros((3, 6), np.int64), np.zeros(6, np.int64)
+    for number in range(3):
+        for moment in range(30):
+            tops = [k for s, a, d, k in events if s == number and a <= moment < a + d]
+            if tops:
+                everywhere[max(tops)] += 1
+                expected[number, max(tops)] += begin[number] <= moment < stop[number]
+    assert inside.tolist() == expected.tolist()
+    assert whole.tolist() == everywhere.tolist()

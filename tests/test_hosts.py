@@ -1,0 +1,111 @@
+"""Steps over several hosts: matched by name or by time, with hosts that are late, broken, or have no device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import tpu_plane
+from tpuprof.parsers.logdir import open_logdir
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.run import common_steps
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session import Session
+from tpuprof.parsers.summary import HostSummary, summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+US = 1_000_000
+STEP = 1000 * US
+
+
+def host_bytes(first: int, count: int, slower: int = 0, shift: int = 0, name_from: int | None = None) -> bytes:
+    """A host with one core and steps first, first + 1, ...; each begins at its number times a millisecond.
+
+    Args:
+        slower: by how much its steps are longer than 900 us; shift: of all its times.
+        name_from: what the first step is called, its number unless given.
+    """
+    space = XSpace()
+    names = range(first if name_from is None else name_from, 10**6)
+    spans = [(number * STEP + shift, (900 * US) + slower) for number in range(first, first + count)]
+    steps = [(str(name), begin, begin + length) for name, (begin, length) in zip(names, spans, strict=False)]
+    ops = [("fusion.1", "loop fusion", begin, length - 100 * US) for begin, length in spans]
+    tpu_plane(space, 0, ops, steps=steps)
+    return space.SerializeToString()
+
+
+def summary(data: bytes, host: str) -> HostSummary:
+    return summarise(Trace.from_bytes(data), host)
+
+
+def page(folder: Path, **hosts: bytes) -> Overview:
+    run = folder / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    for name, data in hosts.items():
+        (run / f"{name}.xplane.pb").write_bytes(data)
+    return Session(open_logdir(str(folder)).find_run(None)).overview()
+
+
+def test_a_late_host_shares_the_steps_that_it_has(tmp_path: Path) -> None:
+    found = page(tmp_path, a=host_bytes(0, 5), b=host_bytes(2, 5, slower=20 * US))
+    assert [step.name for step in found.steps] == ["2", "3", "4"]
+    assert [step.duration_ps for step in found.steps] == [920 * US] * 3  # the slower host
+    assert "2 steps were left out: not every core has them" in found.warnings
+
+
+def test_steps_that_every_host_counts_for_itself_are_matched_by_time(tmp_path: Path) -> None:
+    found = page(tmp_path, a=host_bytes(0, 6), b=host_bytes(3, 5, slower=20 * US, name_from=0))
+    assert len(found.steps) == 3  # by name there would be five, of which no two run at the same time
+    assert [step.start_ps for step in found.steps] == [3 * STEP, 4 * STEP, 5 * STEP]
+
+
+def test_clocks_that_have_nothing_in_common_leave_the_names(tmp_path: Path) -> None:
+    found = page(tmp_path, a=host_bytes(10, 5), b=host_bytes(10, 5, shift=10**6 * STEP))
+    assert [step.name for step in found.steps] == ["10", "11", "12", "13", "14"]
+
+
+def test_hosts_that_share_no_step_say_whose_are_shown(tmp_path: Path) -> None:
+    found = page(tmp_path, a=host_bytes(0, 4), b=host_bytes(100, 4))
+    assert [step.name for step in found.steps] == ["0", "1", "2", "3"]
+    assert "the hosts share no step: the steps shown are those of a" in found.warnings
+
+
+@pytest.mark.parametrize("count", [2, 16])
+def test_many_hosts_one_broken_one_late_one_without_a_device(tmp_path: Path, count: int) -> None:
+    hosts = {f"host{number:02}": host_bytes(0, 8, slower=number * US) for number in range(count)}
+    hosts["late"] = host_bytes(3, 8)
+    hosts["broken"] = b"\x0a\xff\xff\xff"
+    no_device = XSpace()
+    no_device.planes.add(name=b"/host:CPU").lines.add(name=b"main")
+    hosts["idle"] = no_device.SerializeToString()
+    found = page(tmp_path, **hosts)
+    assert [step.name for step in found.steps] == ["3", "4", "5", "6", "7"]
+    assert found.environment.host_count == count + 2 and found.environment.task_count == count + 1
+    assert found.environment.device_core_count == count + 1
+    assert {step.duration_ps for step in found.steps} == {900 * US + (count - 1) * US}
+    notes = " ".join(found.warnings)
+    assert "no device plane on idle" in notes and "broken" in notes and "left out" in notes
+
+
+@given(st.integers(0, 6), st.integers(1, 8), st.integers(1, 8), st.integers(-90, 90))
+@settings(max_examples=60, deadline=None)
+def test_hosts_that_count_for_themselves_share_what_runs_at_the_same_time(
+    late: int, first: int, second: int, skew: int
+) -> None:
+    grids = [
+        summary(host_bytes(0, first, name_from=1000), "a"),
+        summary(host_bytes(late, second, shift=skew * US), "b"),
+    ]
+    grid = common_steps(grids).grid
+    assert grid is not None
+    shared = sorted({*range(first)} & {*range(late, late + second)})
+    if shared:
+        assert len(grid) == len(shared)
+        assert grid.duration_ps.shape == (2, len(shared))
+        assert bool((np.abs(grid.start_ps - np.array(shared) * STEP) <= abs(min(skew, 0)) * US).all())
+    else:
+        assert grid.core_names == ("a:0",)
