@@ -22,6 +22,7 @@ from tpuprof.parsers.device import (
 )
 from tpuprof.parsers.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty, line_spans
 from tpuprof.parsers.errors import Problem
+from tpuprof.parsers.gpu import GpuSummary, gpu_summary
 from tpuprof.parsers.groups import Groups, event_groups, grouping_line, is_grouped
 from tpuprof.parsers.host_activity import Activity, Compilation, activities, compilations, flying
 from tpuprof.parsers.host_events import HOST_PLANE, HostEvents, thread_lines
@@ -88,6 +89,7 @@ class HostSummary:
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: that the host served, and the runs of its cores' modules.
+        gpu: what its GPUs did; None without any, or with TPUs beside them.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
         compilations: programs that were compiled while the profile was taken.
         profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
@@ -113,6 +115,7 @@ class HostSummary:
     host_ops: HostOps
     input_rows: InputRows
     requests: HostRequests
+    gpu: GpuSummary | None
     idle: IdleTime | None
     compilations: tuple[Compilation, ...]
     profile_duration_ps: int | None
@@ -134,6 +137,8 @@ def needed_bytes(trace: Trace) -> int:
 def _is_needed(plane: Plane, line: Line) -> bool:
     if is_tensor_core(plane):
         return line.name == OPS_LINE
+    if is_gpu(plane):
+        return True
     return is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
 
 
@@ -175,6 +180,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
+        gpu=gpu_summary(trace, side.events, on_chunk),
         idle=_idle_time(cores, summaries, side),
         compilations=_compilations(summaries, side),
         profile_duration_ps=_profile_duration(environment, summaries),

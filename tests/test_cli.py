@@ -357,7 +357,7 @@ def test_help_and_version_import_next_to_nothing(flag: str) -> None:
     assert not modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
 
 
-@pytest.mark.parametrize("command", ["overview", "runs", "doctor", "no terminal"])
+@pytest.mark.parametrize("command", ["overview", "input", "inference", "runs", "doctor", "no terminal"])
 def test_headless_commands_import_no_screen_and_no_network(command: str, logdir: Path) -> None:
     args = {"doctor": ["doctor"], "no terminal": [str(logdir)]}.get(command, ["report", command, str(logdir)])
     result = run(*args, program=MODULES)

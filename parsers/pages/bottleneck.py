@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, TopOp
+from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, StepBreakdown, TopOp
 from tpuprof.parsers.pages.run import median
 from tpuprof.parsers.step_times import SLOW_STEP
 from tpuprof.parsers.steps import InputSource
@@ -43,7 +43,7 @@ def bottleneck_of(
         source: what tells the time that steps wait for input.
         unknown: reasons for figures that are unknown go here, by JSON key.
     """
-    parts = [step.breakdown for step in steps if step.breakdown is not None]
+    parts = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:
         reason = unknown.get("performance.device_duty_cycle_percent") or "no step time"
@@ -64,7 +64,7 @@ def bottleneck_of(
         found = _input_bottleneck(percent("infeed_ps"), outfeed, idle)
     words = _communication(percent("all_reduce_compute_ps"), percent("all_reduce_sync_ps"), found.input_percent or 0.0)
     words += _sparse_core(percent("sparse_core_ps"))
-    return _with_slow_steps(replace(found, statement=found.statement + words), steps)
+    return with_slow_steps(replace(found, statement=found.statement + words), steps)
 
 
 def _communication(compute: float, sync: float, infeed: float) -> str:
@@ -82,7 +82,7 @@ def _sparse_core(wait: float) -> str:
     return f" {wait:.1f}% of step time waits for the SparseCore.{also}"
 
 
-def _with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottleneck:
+def with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottleneck:
     """Adds the advice to look at the slowest step where it stands out and few others do."""
     if len(steps) < MINIMUM_STEPS_TO_COMPARE:
         return bottleneck

@@ -28,7 +28,7 @@ from tpuprof.parsers.pages.input_page import (
     Stage,
     StepWait,
 )
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview
 from tpuprof.parsers.pages.run import common_steps, median
 from tpuprof.parsers.step_times import INFEED
 from tpuprof.parsers.steps import StepGrid
@@ -70,8 +70,8 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
     if step_time is None:
         unknown["device.step_time_ms"] = overview.unknown.get("performance.step_time_ms", "no step")
     bottleneck = overview.bottleneck
-    waits = grid if bottleneck.input_percent is not None else None
-    infeed = None if waits is None else _infeed_percent(waits)
+    steps = _steps(grid, bottleneck.input_percent is not None) if grid is not None else _generic_steps(overview)
+    infeed = _infeed_percent(steps)
     ops = (*_input_ops(host_ops), *_feed_ops(rows))
     if infeed is None:
         unknown["device.infeed_percent"] = _why_unknown(unknown, grid, ops)
@@ -83,7 +83,7 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
         step_time=step_time,
         source=None if grid is None else grid.input_source,
         infeed_percent=infeed,
-        steps=_steps(grid, waits is not None),
+        steps=steps,
         breakdown=breakdown,
         ops=ops,
         stages=stages_of(ops),
@@ -93,8 +93,8 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
             ops=[Advised(op.name, op.category, op.self_ps) for op in ops],
             bottleneck=bottleneck,
             source=None if grid is None else grid.input_source,
-            waiting=None if waits is None or infeed is None else _waiting(waits, infeed),
-            has_steps=grid is not None,
+            waiting=None if infeed is None else _waiting(steps, infeed),
+            has_steps=bool(steps),
         ),
         unknown=unknown,
         warnings=overview.warnings,
@@ -109,10 +109,11 @@ def _shares(grid: StepGrid) -> NDArray[np.float64]:
     return 100.0 * grid.part_ps[:, :, INFEED] / np.maximum(grid.longest_ps, 1)
 
 
-def _infeed_percent(grid: StepGrid) -> InfeedPercent | None:
-    if not len(grid):
+def _infeed_percent(steps: Sequence[StepWait]) -> InfeedPercent | None:
+    """Over the steps, each with the core that waits most; None where nothing tells."""
+    worst = np.array([step.percent_maximum for step in steps if step.percent_maximum is not None], np.float64)
+    if not len(worst):
         return None
-    worst = _shares(grid).max(axis=0)
     return InfeedPercent(
         average=float(worst.mean()),
         standard_deviation=float(worst.std(ddof=1)) if len(worst) > 1 else 0.0,
@@ -122,9 +123,9 @@ def _infeed_percent(grid: StepGrid) -> InfeedPercent | None:
     )
 
 
-def _waiting(grid: StepGrid, infeed: InfeedPercent) -> Waiting:
-    worst = int(_shares(grid).max(axis=0).argmax())
-    return Waiting(grid.names[worst], infeed.maximum, infeed.median)
+def _waiting(steps: Sequence[StepWait], infeed: InfeedPercent) -> Waiting:
+    worst = max(steps, key=lambda step: step.percent_maximum or 0.0)
+    return Waiting(worst.name, infeed.maximum, infeed.median)
 
 
 def _why_unknown(unknown: Mapping[str, str], grid: StepGrid | None, ops: Sequence[InputOp]) -> str:
@@ -133,9 +134,19 @@ def _why_unknown(unknown: Mapping[str, str], grid: StepGrid | None, ops: Sequenc
     return unknown.get("bottleneck.input_percent") or unknown.get("device.step_time_ms", "the steps hold no time")
 
 
-def _steps(grid: StepGrid | None, is_known: bool) -> tuple[StepWait, ...]:
-    if grid is None:
-        return ()
+def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
+    """Steps on GPUs, where all GPUs together wait for copies from the host."""
+    found = []
+    for step in overview.steps:
+        if isinstance(step.breakdown, GenericBreakdown):
+            share = 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
+            waits = round(step.breakdown.input_ps)
+            found.append(StepWait(step.name, step.duration_ps, waits, share, share, share, None))
+    return tuple(found)
+
+
+def _steps(grid: StepGrid, is_known: bool) -> tuple[StepWait, ...]:
+    """Steps of TensorCores."""
     durations = grid.longest_ps.tolist()
     if not is_known:
         names = zip(grid.names, durations, strict=True)

@@ -27,6 +27,8 @@ from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.optable import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.evidence import evidence_of
+from tpuprof.parsers.pages.gpu_overview import gpu_overview
+from tpuprof.parsers.pages.inference import InferencePage, inference
 from tpuprof.parsers.pages.overview_page import OP_CLASSES, Environment, OpClass, Overview, Share, Step, TopOp
 from tpuprof.parsers.pages.performance import performance_of
 from tpuprof.parsers.pages.run import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
@@ -44,6 +46,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         summaries: at least one; each host's own, in the order of the hosts.
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
     """
+    if any(summary.gpu is not None for summary in summaries) and not any(s.core_count for s in summaries):
+        return gpu_overview(summaries)
     table = merge_tables([summary.table for summary in summaries])
     common = common_steps(summaries)
     unknown: dict[str, str] = {}
@@ -61,11 +65,21 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         findings=findings(evidence_of(summaries, table, common.grid, modules)),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown),
+        inference=_inference(summaries, environment),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, common.remarks),
     )
+
+
+def _inference(summaries: Sequence[HostSummary], environment: Environment) -> InferencePage | None:
+    """Latencies of a program that does not train, or that serves requests."""
+    parts = [summary.requests for summary in summaries]
+    if environment.is_training is not False and not any(len(part) for part in parts):
+        return None
+    page = inference(parts, [summary.host for summary in summaries], environment.is_training)
+    return page if page.source is not None else None
 
 
 def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:

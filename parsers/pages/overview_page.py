@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # findings look at devices, whose classes of ops are named here
     from tpuprof.parsers.findings.finding import Finding
+    from tpuprof.parsers.pages.inference import InferencePage
 
 OpClass = Literal["compute", "vector", "copy", "collective", "host", "idle", "unknown"]
 """What a core does while an op runs; one colour and one letter each, everywhere.
@@ -95,6 +96,21 @@ class StepBreakdown:
 
 
 @dataclass(frozen=True, slots=True)
+class GenericBreakdown:
+    """Where one step's time went on GPUs, in picoseconds: each moment counts for the most important thing that one did.
+
+    Time of the host (compute, launching kernels, compiling) is not told apart; it is part of `all_other_ps`.
+    """
+
+    device_compute_ps: float
+    device_to_device_ps: float
+    device_collectives_ps: float
+    input_ps: float
+    output_ps: float
+    all_other_ps: float
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step: its marker's name, its number in the window, its start and its slowest core's duration."""
 
@@ -102,7 +118,7 @@ class Step:
     group_id: int
     start_ps: int
     duration_ps: int
-    breakdown: StepBreakdown | None
+    breakdown: StepBreakdown | GenericBreakdown | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +207,7 @@ class Overview:
         steps: in order of time.
         findings: why it is slow, what is worth most first; at most seven.
         top_ops: at most ten, most self time first.
+        inference: latencies, for a program that does not train or that serves requests; `None` for others.
         op_count: distinct HLO ops seen; op_event_count: events they come from.
         unknown: dotted JSON key to the reason why the figure is `None`.
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
@@ -204,6 +221,7 @@ class Overview:
     findings: tuple[Finding, ...]
     top_ops: tuple[TopOp, ...]
     bottleneck: Bottleneck
+    inference: InferencePage | None
     op_count: int
     op_event_count: int
     unknown: Mapping[str, str]

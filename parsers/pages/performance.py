@@ -50,7 +50,9 @@ def performance_of(
         "compute_precision.bits16_percent": bits16,
         "compute_precision.bits32_percent": bits32,
     }
-    both = {**device, **_host_figures(host, table)}
+    groups = framework_groups(table)
+    on_device = int(most_frequent(groups.group, table.occurrences, len(groups.name)).sum())
+    both = {**device, **host_figures(host, on_device)}
     for key, (value, reason) in both.items():
         if value is None:
             unknown[f"performance.{key}"] = (why if key in device else "") or reason
@@ -84,12 +86,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _host_figures(host: HostOps, table: OpTable) -> Mapping[str, Known]:
-    """Idle time of the host's threads, where framework ops ran, how much of them eagerly (`ComputeAnalysisResult`)."""
+def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:
+    """Idle time of the host's threads, where framework ops ran, how much of them eagerly (`ComputeAnalysisResult`).
+
+    Args:
+        on_device: occurrences of framework ops on the device.
+    """
     if not any(host.type):  # the allocator's placeholders are no ops
         host = merge_host_ops([])
-    groups = framework_groups(table)
-    on_device = int(most_frequent(groups.group, table.occurrences, len(groups.name)).sum())
     on_host = int(host.occurrences.sum())
     eager = _ratio(int(host.self_ps[host.is_eager].sum()), int(host.self_ps.sum())) if host.marks_eager else None
     return {

@@ -38,6 +38,7 @@ assert data and len(data) > 1000, "XProf gave no page"
 
 PAGES: dict[str, tuple[str, str]] = {
     "overview": ("overview_page", "{}"),
+    "input": ("input_pipeline_analyzer", "{}"),
     "op-profile": ("op_profile", '{"group_by": "program"}'),
     "ops": ("hlo_stats", "{}"),
     "roofline": ("roofline_model", "{}"),
@@ -146,7 +147,7 @@ def main() -> None:
     """Runs the comparison and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
-    parser.add_argument("--pages", nargs="+", default=["overview", "op-profile"], choices=PAGES)
+    parser.add_argument("--pages", nargs="+", default=["overview", "input", "op-profile"], choices=PAGES)
     parser.add_argument("--cores", nargs="+", default=["c", "numpy"], choices=["c", "numpy"])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--readme", action="store_true", help="write the table into the README")

@@ -133,6 +133,7 @@ def training_overview() -> Overview:
             statement="The program is moderately input-bound: 16.4% of step time is spent waiting for input.",
             next_steps=("Look at the slow step 103 first.", "Open the input pipeline tab."),
         ),
+        inference=None,
         op_count=1656,
         op_event_count=132_480,
         unknown={
@@ -216,6 +217,7 @@ def inference_overview() -> Overview:
             statement="No step markers, so waiting for input cannot be told from other idle time.",
             next_steps=("Mark steps with jax.profiler.StepTraceAnnotation.",),
         ),
+        inference=None,
         op_count=23,
         op_event_count=6013,
         unknown={"bottleneck.input_percent": "no Steps line in this profile"},
@@ -247,6 +249,7 @@ def device_less_overview() -> Overview:
         findings=(),
         top_ops=(),
         bottleneck=Bottleneck("unknown", None, None, None, "No device plane: nothing ran on an accelerator.", ()),
+        inference=None,
         op_count=0,
         op_event_count=0,
         unknown={f"performance.{_JSON_KEY.get(name, name)}": reason for name in ["step_time", *names]}

@@ -20,6 +20,8 @@ SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 KEYS = {
     "overview": [],
     "step": ["l", "enter"],
+    "finding": ["enter"],
+    "input-pipeline": ["2", "h"],
     "op-profile": ["3", "j", "l", "j", "j", "j"],
     "roofline": ["3", "V", "j"],
 }

@@ -26,7 +26,10 @@ TAB_KEYS: dict[Tab, tuple[int, str]] = {
 SEVERE = 0.10
 """Share of the time from which on a finding is marked as a large one."""
 
-_WORTH, _SHARE, _WHERE = 9, 8, 14
+_WORTH, _SHARE = 9, 7
+
+_NARROW = 72
+"""Cells below which a row gives the number of the tab alone."""
 
 
 def findings_heading(findings: Sequence[Finding]) -> str:
@@ -41,6 +44,23 @@ def place_of(finding: Finding, page: Overview) -> Place:
         return place
     is_step = any(step.name == place.target for step in page.steps)
     return replace(place, tab="overview" if is_step or place.target is None else "op-profile")
+
+
+def goes_somewhere(finding: Finding, page: Overview) -> bool:
+    """Whether there is more to show than the overview itself does."""
+    place = place_of(finding, page)
+    return place.tab != "overview" or place.target is not None
+
+
+def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
+    """Where to look in a word: a tab with its key, or a step of this page; nothing where it is all here."""
+    place = place_of(finding, page)
+    if not goes_somewhere(finding, page):
+        return ""
+    if place.tab == "overview":
+        return f"{glyphs.arrow} step {cut(clean(place.target or '', glyphs.name == 'ascii'), 8, glyphs)}"
+    number, name = TAB_KEYS[place.tab]
+    return f"{glyphs.arrow} {number}" + (f" {name}" if width >= _NARROW else "")
 
 
 def findings_table(
@@ -59,31 +79,30 @@ def findings_table(
     findings = page.findings
     shown = len(findings) if most is None else min(most, len(findings))
     first = max(0, min(cursor or 0, len(findings) - 1) - shown + 1)
+    places = [_where(finding, page, width, glyphs) for finding in findings]
+    room = max(map(len, places), default=0)
     lines: list[Line] = []
     for at, finding in enumerate(findings[first : first + shown], first):
-        lines.append(_row(at, finding, page, at == cursor, width, glyphs))
+        lines.append(_row(at, finding, f"  {places[at]:<{room}}", at == cursor, width, glyphs))
         if with_evidence:
             for sentence in finding.evidence:
                 lines += wrap(sentence, width, "dim", glyphs, [("     ", "text")])
     return lines
 
 
-def _row(at: int, finding: Finding, page: Overview, selected: bool, width: int, glyphs: Glyphs) -> Line:
+def _row(at: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
     ascii_only = glyphs.name == "ascii"
     key: StyleKey = "bad" if finding.worth_fraction >= SEVERE else "warn"
-    number, name = TAB_KEYS[place_of(finding, page).tab]
     figures = f"{worth(finding, ascii_only):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
-    where = f"  {glyphs.arrow} {number} {name}"
-    room = max(1, width - 4 - len(figures) - _WHERE)
+    room = max(1, width - 5 - len(figures) - len(where))
     title = cut(clean(finding.title, ascii_only), room, glyphs)
     return fit(
         [
             (glyphs.mark if selected else " ", "mark"),
             (f"{at + 1} ", key),
-            (f"{title:<{room}}", "cursor" if selected else "strong"),
-            (" ", "text"),
+            (f"{title:<{room}} ", "cursor" if selected else "strong"),
             (figures, "cursor" if selected else key),
-            (f"{where:<{_WHERE}}", "dim"),
+            (f"{where} ", "dim"),
         ],
         width,
         glyphs,
@@ -104,7 +123,6 @@ def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:
 def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """All of a finding: worth, how that was computed, evidence, and where to look."""
     ascii_only = glyphs.name == "ascii"
-    number, name = TAB_KEYS[place_of(finding, page).tab]
     kind = "estimate" if finding.is_estimate else "measured"
     per = "a step" if finding.per == "step" else "of the capture"
     head: list[Span] = [("worth ", "dim"), (worth(finding, ascii_only), "strong")]
@@ -112,7 +130,19 @@ def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs
     lines = [*wrap(finding.title, width, "strong", glyphs), fit(head, width, glyphs), fit([], width, glyphs)]
     for sentence in finding.evidence:
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.dot} ", "key")])
-    lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs), fit([], width, glyphs)]
-    target = f", {clean(finding.place.target, ascii_only)}" if finding.place.target else ""
-    lines += wrap(f"goes to tab {number}, {name}{target}", width, "text", glyphs, [("o ", "key")])
-    return lines
+    lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs)]
+    words = _jump(finding, page, ascii_only)
+    return [*lines, fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("Esc o ", "key")])] if words else lines
+
+
+def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
+    """What `o` shows, in words; nothing where it is all here. The key is the page's: the details are closed first."""
+    place = place_of(finding, page)
+    if not goes_somewhere(finding, page):
+        return ""
+    number, name = TAB_KEYS[place.tab]
+    where = f"tab {number}, {name}"
+    if place.target is None:
+        return f"shows {where}"
+    is_step = any(step.name == place.target for step in page.steps)
+    return f"shows {'step ' * is_step}{clean(place.target, ascii_only)} in {where}"

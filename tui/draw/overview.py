@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.overview_page import OpClass, Overview, Share, StepTime, TopOp
+from tpuprof.parsers.pages.overview_page import GenericBreakdown, OpClass, Overview, Share, StepTime, TopOp
 from tpuprof.tui.draw.findings import findings_heading, findings_table
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
@@ -56,10 +56,11 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The page in lines; where the step graph and the rows of the top ops begin, -1 for what is not shown."""
+    """The page in lines; where the step graph begins and ends and the top ops begin, -1 for what is not shown."""
 
     lines: tuple[Line, ...]
     first_step_line: int
+    last_step_line: int
     first_op_line: int
 
 
@@ -85,6 +86,8 @@ def _level(value: float | None, good: float, bad: float) -> StyleKey:
 
 def _cards(page: Overview) -> list[_Card]:
     p = page.performance
+    if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
+        return _gpu_cards(page)
     cards = [
         _Card("DUTY CYCLE", p.device_duty_cycle_percent, _level(p.device_duty_cycle_percent, 90, 50), "at work"),
         _Card("IDLE", p.device_idle_percent, _level(p.device_idle_percent, 5, 25), "no op runs"),
@@ -94,6 +97,23 @@ def _cards(page: Overview) -> list[_Card]:
     if p.mxu_utilization_percent is not None:
         cards.append(_Card("MXU", p.mxu_utilization_percent, "strong", "counter"))
     return cards
+
+
+def _gpu_cards(page: Overview) -> list[_Card]:
+    """What GPUs did, of step time."""
+    parts = [step.breakdown for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
+    total = sum(step.duration_ps for step in page.steps) or 1
+
+    def share(field: str) -> float:
+        return 100.0 * float(sum(getattr(part, field) for part in parts)) / total
+
+    other = share("all_other_ps")
+    return [
+        _Card("COMPUTE", share("device_compute_ps"), "strong", "of steps"),
+        _Card("INPUT", share("input_ps"), "strong", "of steps"),
+        _Card("OTHER", other, _level(other, 5, 25), "idle"),
+        _Card("16-BIT", page.performance.bits16_percent, "strong", "of compute"),
+    ]
 
 
 def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
@@ -191,6 +211,21 @@ def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list
     more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
     last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
     return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+
+
+def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
+    found = page.inference
+    if found is None:
+        return []
+    ascii_only = glyphs.name == "ascii"
+    spans: list[Span] = [(" LATENCY", "dim")]
+    for row in found.percentiles:
+        spans += [(f"  {row.percentile:g}% ", "dim"), (duration(row.latency.total_ps, ascii_only), "strong")]
+    subject = clean(found.subject.partition("(")[0], ascii_only)
+    what = "requests" if found.source == "requests" else f"runs of {subject}"
+    spans.append((f"  of {count(found.sessions)} {what}", "dim"))
+    return [fit(spans, width, glyphs)]
 
 
 # --- device time by class ------------------------------------------------------------------------------------------
@@ -381,6 +416,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
         lines.append(fit([], width, glyphs))
     # on a low screen the findings stand for the advice, of which they are the better half
     lines += verdict(page, width, glyphs, _verdict_lines(page, height), tall or not page.findings)
+    lines += latency_line(page, width, glyphs)
     lines += _why_slow(page, width, height, glyphs, cursor)
     lines.append(_device_rule(page, width, glyphs))
     crowded = height is not None and height <= LOW and bool(page.findings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from tpuprof.parsers.pages.overview_page import Step
+from tpuprof.parsers.pages.overview_page import GenericBreakdown, Step
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
@@ -49,6 +49,8 @@ def step_parts(step: Step) -> list[Part]:
     parts = step.breakdown
     if parts is None:
         return [Part("busy", "busy", float(step.duration_ps))]
+    if isinstance(parts, GenericBreakdown):
+        return _generic_parts(parts)
     reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
     found = [
         Part("busy", "busy", parts.compute_ps - reduced),
@@ -58,6 +60,19 @@ def step_parts(step: Step) -> list[Part]:
         Part("class.host", "SparseCore", parts.sparse_core_ps),
         Part("class.host", "host transfer", parts.host_transfer_ps),
         Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
+    ]
+    return [part for part in found if part.size > 0]
+
+
+def _generic_parts(parts: GenericBreakdown) -> list[Part]:
+    """The parts of a step on GPUs."""
+    found = [
+        Part("busy", "compute", parts.device_compute_ps),
+        Part("busy", "device to device", parts.device_to_device_ps),
+        Part("class.collective", "collectives", parts.device_collectives_ps),
+        Part("class.host", "input", parts.input_ps),
+        Part("class.host", "output", parts.output_ps),
+        Part("class.idle", "other", parts.all_other_ps),
     ]
     return [part for part in found if part.size > 0]
 

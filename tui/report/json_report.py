@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, StepTime, TopOp
+from tpuprof.parsers.pages.overview_page import (
+    Bottleneck,
+    Environment,
+    GenericBreakdown,
+    Overview,
+    Performance,
+    Step,
+    StepBreakdown,
+    StepTime,
+    TopOp,
+)
 from tpuprof.parsers.text import printable
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:
     from tpuprof.parsers.findings.finding import Finding
+    from tpuprof.parsers.pages.inference import InferencePage
 
 OVERVIEW_SCHEMA = "tpuprof.overview/1"
 RUNS_SCHEMA = "tpuprof.runs/1"
@@ -27,6 +38,13 @@ NOT_FINITE = "the figure is not a finite number"
 # In lists one reason stands for every element that is null: `[]` is any index.
 _ELEMENT_REASONS = {
     "steps[].breakdown_ms": "these steps are not marked in the profile, so their time cannot be taken apart",
+    "steps[].breakdown_ms.host_compute": "what the host did is part of all other time",
+    "steps[].breakdown_ms.kernel_launch": "what the host did is part of all other time",
+    "steps[].breakdown_ms.compile": "what the host did is part of all other time",
+    "inference": "a training program, or one without requests and runs of modules",
+    "inference.percentiles[].host_ms": "no request events tell what the host did for a session",
+    "inference.percentiles[].device_ms": "no run of a module is linked to a session",
+    "inference.percentiles[].communication_ms": "no request events tell which transfers belong to a session",
     "top_ops[].gflops_per_second": "the profile has no FLOPs for these ops",
     "findings[].target": "the finding is about the tab as a whole",
     "top_ops[].hlo_category": "the profile has no HLO category for these ops",
@@ -46,6 +64,7 @@ def overview_json(page: Overview, run: Run) -> str:
         "findings": [_finding(finding) for finding in page.findings],
         "top_ops": [_top_op(op) for op in page.top_ops],
         "bottleneck": _bottleneck(page.bottleneck),
+        "inference": _inference(page.inference),
         "op_count": page.op_count,
         "op_event_count": page.op_event_count,
     }
@@ -178,8 +197,30 @@ def _step_time(time: StepTime | None) -> dict[str, object] | None:
 
 
 def _step(step: Step) -> dict[str, object]:
-    parts = step.breakdown
-    breakdown = parts and {
+    return {
+        "name": step.name,
+        "group_id": step.group_id,
+        "start_ps": step.start_ps,
+        "duration_ms": _ms(step.duration_ps),
+        "breakdown_ms": _breakdown(step.breakdown),
+    }
+
+
+def _breakdown(parts: StepBreakdown | GenericBreakdown | None) -> dict[str, object] | None:
+    if parts is None:
+        return None
+    if isinstance(parts, GenericBreakdown):
+        host: dict[str, object] = dict.fromkeys(("host_compute", "kernel_launch", "compile"))
+        return {
+            "device_compute": _ms(parts.device_compute_ps),
+            "device_to_device": _ms(parts.device_to_device_ps),
+            "device_collectives": _ms(parts.device_collectives_ps),
+            "input": _ms(parts.input_ps),
+            "output": _ms(parts.output_ps),
+            **host,
+            "all_other": _ms(parts.all_other_ps),
+        }
+    return {
         "compute": _ms(parts.compute_ps),
         "active": _ms(parts.active_ps),
         "infeed": _ms(parts.infeed_ps),
@@ -189,13 +230,6 @@ def _step(step: Step) -> dict[str, object]:
         "all_reduce_compute": _ms(parts.all_reduce_compute_ps),
         "all_reduce_sync": _ms(parts.all_reduce_sync_ps),
         "sparse_core": _ms(parts.sparse_core_ps),
-    }
-    return {
-        "name": step.name,
-        "group_id": step.group_id,
-        "start_ps": step.start_ps,
-        "duration_ms": _ms(step.duration_ps),
-        "breakdown_ms": breakdown,
     }
 
 
@@ -226,6 +260,22 @@ def _top_op(op: TopOp) -> dict[str, object]:
         "occurrences": op.occurrences,
         "gflops_per_second": op.gflops_per_second,
     }
+
+
+def _inference(page: InferencePage | None) -> dict[str, object] | None:
+    if page is None:
+        return None
+    rows = [
+        {
+            "percentile": row.percentile,
+            "total_ms": _ms(row.latency.total_ps),
+            "host_ms": _ms(row.latency.host_ps),
+            "device_ms": _ms(row.latency.device_ps),
+            "communication_ms": _ms(row.latency.communication_ps),
+        }
+        for row in page.percentiles
+    ]
+    return {"source": page.source, "subject": page.subject, "sessions": page.sessions, "percentiles": rows}
 
 
 def _bottleneck(bottleneck: Bottleneck) -> dict[str, object]:

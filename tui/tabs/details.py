@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
+from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview, Step, TopOp
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
@@ -30,7 +30,9 @@ def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
     spans: list[Span] = [(" step ", "dim"), (clean(step.name, ascii_only), "strong"), ("  starts at ", "dim")]
     spans.append((duration(step.start_ps, ascii_only), "text"))
     parts = step.breakdown
-    if parts is not None and page.bottleneck.input_percent is None:
+    if isinstance(parts, GenericBreakdown):
+        spans.append((f"  other time {percent(100 * parts.all_other_ps / max(1, step.duration_ps))}", "dim"))
+    elif parts is not None and page.bottleneck.input_percent is None:
         spans.append((f"  idle {percent(100 * parts.idle_ps / step.duration_ps)}, waiting for input unknown", "dim"))
     elif parts is not None:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
@@ -73,6 +75,8 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
     parts = step.breakdown
     if parts is None:
         rows.append(("where its time went", "the profile does not tell"))
+    elif isinstance(parts, GenericBreakdown):
+        rows += _generic_rows(parts, ascii_only)
     else:
         least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
         waiting = f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"
@@ -90,6 +94,18 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
         ]
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
     return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+
+
+def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
+    """The parts of a step on GPUs."""
+    return [
+        ("device compute", duration(parts.device_compute_ps, ascii_only)),
+        ("device to device", duration(parts.device_to_device_ps, ascii_only)),
+        ("collectives", duration(parts.device_collectives_ps, ascii_only)),
+        ("input", f"{duration(parts.input_ps, ascii_only)} copying to the device"),
+        ("output", duration(parts.output_ps, ascii_only)),
+        ("all other", f"{duration(parts.all_other_ps, ascii_only)}, the host's part among it"),
+    ]
 
 
 def _rate(gflops_per_second: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from textual.events import Resize
 
 from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
-from tpuprof.tui.draw.findings import finding_details, finding_line
+from tpuprof.tui.draw.findings import finding_details, finding_line, goes_somewhere
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.overview import Cursor, compose
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -42,11 +42,13 @@ class OverviewTab(Tab):
         self._page: Overview | None = None
         self._state: State = Searching("")
         self._panel: Panel = "ops"
+        self._list: Panel = "ops"
         self._step: int | None = None
         self._op = 0
         self._finding = 0
         self._first_op_line = -1
         self._first_step_line = -1
+        self._last_step_line = -1
         self._matches: tuple[Place, ...] = ()
         self._match = -1
 
@@ -59,6 +61,7 @@ class OverviewTab(Tab):
         self._step = _same_step(old, page, self._step)
         if old is None or not page.findings:
             self._panel = _first_panel(page)
+            self._list = self._panel if self._panel != "steps" else "ops"
         self._finding = min(self._finding, max(0, len(page.findings) - 1))
         self._matches, self._match = (), -1
         self.redraw()
@@ -74,10 +77,11 @@ class OverviewTab(Tab):
         glyphs = self.look.glyphs
         if self._page is None:
             return state_lines(self._state, width, height, glyphs)
-        finding = self._finding if self._panel == "findings" else None
-        op = self._op if self._panel != "findings" else None
+        finding = self._finding if self._list == "findings" else None
+        op = self._op if self._list != "findings" else None
         frame = compose(self._page, width, height, glyphs, Cursor(self._step, op, finding))
         self._first_step_line, self._first_op_line = frame.first_step_line, frame.first_op_line
+        self._last_step_line = frame.last_step_line
         return frame.lines
 
     def detail_line(self, width: int) -> AnyLine:
@@ -110,7 +114,9 @@ class OverviewTab(Tab):
     @property
     def commands(self) -> tuple[str, ...]:
         """From an op to the same one in the ops tab, from a finding to where to look."""
-        return ("same_op",) if self._selected_op is not None or self.selected_finding is not None else ()
+        page, finding = self._page, self.selected_finding
+        jumps = finding is not None and page is not None and goes_somewhere(finding, page)
+        return ("same_op",) if jumps or self._selected_op is not None else ()
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -119,7 +125,10 @@ class OverviewTab(Tab):
         what = "finding, op" if page is not None and page.findings else "op"
         keys = [FootKey("j k", what)] if page is not None and (page.top_ops or page.findings) else []
         keys += [FootKey("h l", "step")] if page is not None and page.steps else []
-        return (*keys, FootKey("Enter", "details")) if keys else super().foot_keys
+        if not keys:
+            return super().foot_keys
+        jump = [FootKey("o", "where" if self.selected_finding is not None else "in ops")] if self.commands else []
+        return (*keys, FootKey("Enter", "details"), *jump)
 
     @property
     def page_shown(self) -> Overview | None:
@@ -170,7 +179,7 @@ class OverviewTab(Tab):
     # --- moving
 
     def move(self, across: int, down: int) -> None:
-        """Across moves over steps, down over ops."""
+        """Across moves over steps, down over findings and ops from where the cursor is in these."""
         page = self._page
         if page is None:
             return
@@ -184,10 +193,10 @@ class OverviewTab(Tab):
 
     def _below(self, page: Overview, down: int) -> Place:
         """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
-        if self._panel == "findings":
+        if self._list == "findings":
             at = self._finding + down
             return Place("findings", at) if at < len(page.findings) or not page.top_ops else Place("ops", 0)
-        if self._panel == "ops" and self._op + down < 0 and page.findings:
+        if self._op + down < 0 and page.findings:
             return Place("findings", len(page.findings) - 1)
         return Place("ops", self._op + down) if page.top_ops else Place("findings", 0)
 
@@ -224,20 +233,23 @@ class OverviewTab(Tab):
         self._panel = place.panel
         if place.panel == "steps":
             self._step = max(0, min(place.index, len(page.steps) - 1))
-            line = self._first_step_line
         elif place.panel == "findings":
-            self._finding = max(0, min(place.index, len(page.findings) - 1))
-            line = 0
+            self._list, self._finding = "findings", max(0, min(place.index, len(page.findings) - 1))
         else:
-            self._op = max(0, min(place.index, len(page.top_ops) - 1))
-            line = self._first_op_line
+            self._list, self._op = "ops", max(0, min(place.index, len(page.top_ops) - 1))
         self.redraw()
-        if place.panel != "steps" and (self._first_op_line >= 0 or place.panel == "findings"):
-            line = next(
-                (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark), line
-            )
-        if line >= 0:
-            self.scroll_to_line(line)
+        if self.place == Place(_first_panel(page), 0):
+            self.scroll_lines_to(0)  # what stands above the first row is seen again
+        for line in self._lines_of(place.panel):
+            if line >= 0:
+                self.scroll_to_line(line)
+
+    def _lines_of(self, panel: Panel) -> tuple[int, ...]:
+        """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""
+        if panel == "steps":
+            return (self._last_step_line, self._first_step_line)
+        marked = (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark)
+        return (next(marked, self._first_op_line if panel == "ops" else 0),)
 
     # --- searching
 

@@ -1,0 +1,98 @@
+"""The overview of profiles with GPUs: XProf 2.24.2's answers for two real ones, and the verdict's thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tpuprof.parsers.gpu import GpuStep, GpuSummary
+from tpuprof.parsers.logdir import open_logdir
+from tpuprof.parsers.pages.gpu_overview import gpu_overview
+from tpuprof.parsers.pages.input_page import InputPipelinePage
+from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session import Session
+from tpuprof.parsers.summary import summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+MS = 1_000_000_000
+
+
+def opened(path: Path) -> tuple[Overview, InputPipelinePage]:
+    session = Session(open_logdir(str(path)).find_run(None))
+    return session.overview(), session.input_pipeline()
+
+
+@pytest.mark.shared
+def test_a_tensorflow_program_on_v100s(shared: Path) -> None:
+    page, waits = opened(shared / "profiles/gpu-v100-bert")
+    (step,) = page.steps
+    assert isinstance(step.breakdown, GenericBreakdown)
+    assert (step.name, step.duration_ps) == ("0", 21_310_352_000)
+    assert (step.breakdown.device_compute_ps, step.breakdown.all_other_ps) == (14_875_539_000, 6_434_813_000)
+    bits = (page.performance.bits16_percent, page.performance.bits32_percent)
+    assert bits == (pytest.approx(30.5, abs=0.05), pytest.approx(69.5, abs=0.05))
+    assert (page.environment.device_type, page.environment.device_core_count) == ("GPU", 8)
+    assert page.performance.host_op_percent == 100.0
+    assert page.bottleneck.classification == "both"
+    assert "30.2% of step time" in page.bottleneck.statement
+    assert waits.infeed_percent is not None and waits.infeed_percent.average == 0.0
+    assert page.unknown["performance.device_duty_cycle_percent"] == "computed for TPUs only, and these are GPUs"
+
+
+@pytest.mark.shared
+def test_a_jax_program_on_mi300s_without_steps(shared: Path) -> None:
+    page, _ = opened(shared / "profiles/gpu-mi300-jax")
+    assert page.environment.device_type == "AMD GPU - gfx942"
+    assert [op.name for op in page.top_ops][:2] == ["jit(matmul)/dot_general", "loop_convert_fusion"]
+    assert page.top_ops[0].self_time_percent == pytest.approx(50.22691989002398, rel=1e-12)
+    assert page.top_ops[-1].cumulative_percent == pytest.approx(100.0, rel=1e-12)
+    assert page.performance.device_op_percent == pytest.approx(29.3, abs=0.05)
+    assert page.performance.step_time is None and "nothing marks steps" in page.unknown["performance.step_time_ms"]
+    assert page.bottleneck.classification == "unknown"
+
+
+def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int = 0, steps: int = 1) -> Overview:
+    """A page whose steps have these parts, in percent."""
+    each = [
+        GpuStep(
+            name=str(at),
+            group_id=at,
+            start_ps=at * 100 * MS,
+            duration_ps=100 * MS,
+            device_compute_ps=compute * MS,
+            device_to_device_ps=0,
+            device_collectives_ps=collectives * MS,
+            host_compute_ps=0,
+            kernel_launch_ps=0,
+            input_ps=input_ * MS,
+            output_ps=0,
+            compile_ps=0,
+            all_other_ps=other * MS,
+        )
+        for at in range(steps)
+    ]
+    empty = XSpace()
+    empty.planes.add(name=b"/host:CPU").lines.add(name=b"main")
+    summary = summarise(Trace.from_bytes(empty.SerializeToString()), "host0")
+    gpu = GpuSummary(2, "GPU", tuple(each), 0, 0, compute * MS, ())
+    return gpu_overview([replace(summary, gpu=gpu)])
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "words"),
+    [
+        ({"compute": 80, "input_": 20}, "host", "highly input-bound: 20.0%"),
+        ({"compute": 95, "input_": 5}, "both", "moderately input-bound: 5.0%"),
+        ({"compute": 93, "input_": 4, "other": 3}, "both", "may be input-bound: 3.0%"),
+        ({"compute": 94, "input_": 4, "other": 2}, "device", "not input-bound: only 4.0%"),
+        ({"compute": 90, "collectives": 10}, "device", "10.0% is collective communication"),
+    ],
+)
+def test_the_verdict_has_xprofs_thresholds(parts: dict[str, int], kind: str, words: str) -> None:
+    bottleneck = page_of(**parts).bottleneck
+    assert bottleneck.classification == kind
+    assert words in bottleneck.statement
+    assert bottleneck.input_percent == parts.get("input_", 0)
