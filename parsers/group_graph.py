@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.parsers.group_links import CoreLinks, Ends, LineLinks, joined
-from tpuprof.parsers.intervals import Int64s, nesting_order
+from tpuprof.parsers.intervals import Int64s, nesting_order, shared
 from tpuprof.parsers.xspace.core import nest
 
 MOST_ROUNDS = 64
@@ -125,7 +125,7 @@ def _looped(links: _Links, maker: Int64s, user: Int64s, roots: Int64s, nodes: in
     is_root[roots] = True
     produced = np.repeat(np.arange(len(links.maker_at)), np.diff(links.maker_at, append=len(maker)))
     makes, uses = is_root[maker], is_root[user]
-    both: Int64s = np.intersect1d(produced[makes] * nodes + maker[makes], links.link[uses] * nodes + user[uses])
+    both: Int64s = shared(produced[makes] * nodes + maker[makes], links.link[uses] * nodes + user[uses])
     return both % max(nodes, 1)
 
 

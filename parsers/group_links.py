@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.framework_op import parse_framework_op
 from tpuprof.parsers.host_events import HostEvents, HostThread, integers_at
-from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.intervals import Int64s, distinct
 from tpuprof.parsers.opstats import MODULES_LINE, event_spans
 from tpuprof.parsers.xspace.events import StatColumn
 from tpuprof.parsers.xspace.trace import Line, Plane
@@ -235,7 +235,7 @@ def tf_data_steps(threads: Sequence[HostThread], names: Names) -> Int64s:
         stat = thread.stats.get("id")
         if stat is not None:
             found.append(stat.values.integers()[np.isin(thread.metadata_id[stat.rows], ids)])
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))
 
 
 def last_of_each(ends: Ends) -> Ends:

@@ -47,6 +47,7 @@ from tpuprof.parsers.group_links import (
 from tpuprof.parsers.host_events import HOST_PLANE, HostEvents, HostThread, SparseStat, integers_at
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.sparse_core import SPARSE_STEPS_LINE
 from tpuprof.parsers.xspace.trace import Line, Plane, Trace
 
 GROUP_STATS = (*LINK_STATS, "step_num", "group_id")
@@ -55,7 +56,7 @@ GROUP_STATS = (*LINK_STATS, "step_num", "group_id")
 MOST_LEVELS = 64
 _NONE = np.int64(1 << 62)
 
-_STEP_LINES = (STEPS_LINE, "Sparse Core Steps")
+_STEP_LINES = (STEPS_LINE, SPARSE_STEPS_LINE)
 _MODULE_LINES = (MODULES_LINE, "Sparse Core Modules")
 _LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, "XLA TraceMe")
 _ROOM_OF_HEADER = 1 << 10

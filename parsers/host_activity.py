@@ -15,7 +15,7 @@ from tpuprof.parsers.xspace.core import nest, sum_by_key
 MOST_ACTIVITIES = 12
 
 _COMPILE = re.compile(
-    r"^(backend_compile|lower_sharding_computation|trace_to_jaxpr\w*|XlaCompil\w*|TpuCompil\w*|CompileAndLoad"
+    r"^(backend_compile(_and_load)?|lower_sharding_computation|trace_to_jaxpr\w*|XlaCompil\w*|TpuCompil\w*|CompileAndLoad"
     r"|\w*Compiler::Compile\w*|\w*Client::Compile\w*|XlaCompilationCache::\w+)$"
 )
 """Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program."""

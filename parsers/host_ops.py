@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.framework_op import FrameworkOp, parse_framework_op
 from tpuprof.parsers.host_events import HOST_PLANE, HostThread, read_threads
 from tpuprof.parsers.intervals import Int64s, nesting_order, union_length
-from tpuprof.parsers.xspace.core import nest, sum_by_key
+from tpuprof.parsers.xspace.core import self_times, sum_by_key
 from tpuprof.parsers.xspace.events import Events, StatColumn
 from tpuprof.parsers.xspace.metadata import (
     KIND_BYTES,
@@ -340,7 +340,9 @@ def _is_text(column: StatColumn) -> NDArray[np.bool_]:
 
 def _define_stages(plane: Plane, events: Events, in_stage: NDArray[np.bool_], ops: _Ops) -> None:
     """Notes name and type of the stages that are new with this line, by their first event with both."""
-    kinds = events.stats[STAGE_TYPE]
+    kinds = events.stats.get(STAGE_TYPE)
+    if kinds is None:  # the plane has no such stat
+        return
     rows = plane.event_metadata.rows(events.metadata_id.astype(np.int64))
     named = rows >= 0
     named[named] = (plane.event_metadata.name_end > plane.event_metadata.name_begin)[rows[named]]
@@ -398,7 +400,7 @@ def _thread_ops(taken: _Taken, ops: _Ops, stages: _Stages) -> HostOps:
         stage_id=np.array([stages.by_number.get(number, 0) for number in used.tolist()], np.int64),
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
         total_ps=sum_by_key(key, end - start, n),
-        self_ps=sum_by_key(key, nest(start, end).self_ps, n),
+        self_ps=sum_by_key(key, self_times(start, end), n),
         is_eager=eager,
         marks_eager=taken.marks_eager,
         whole_ps=total,

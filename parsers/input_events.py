@@ -26,7 +26,7 @@ from tpuprof.parsers.host_events import HostEvents, HostThread, integers_at
 from tpuprof.parsers.host_ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
 from tpuprof.parsers.intervals import Int64s, nesting_order, place, union
 from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
-from tpuprof.parsers.xspace.core import nest, sum_by_key
+from tpuprof.parsers.xspace.core import self_times, sum_by_key
 from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 
 STAGE_NAME = "_ipl_stage_name"
@@ -187,7 +187,7 @@ def _thread_rows(host: HostEvents, fed: _Fed) -> InputRows:
         category=tuple(_CATEGORIES[pair % len(_CATEGORIES)] for pair in pairs.tolist()),
         occurrences=np.bincount(key, minlength=len(pairs)).astype(np.int64),
         total_ps=sum_by_key(key, end - start, len(pairs)),
-        self_ps=sum_by_key(key, nest(start, end).self_ps, len(pairs)),
+        self_ps=sum_by_key(key, self_times(start, end), len(pairs)),
     )
 
 

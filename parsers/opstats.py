@@ -17,7 +17,7 @@ from tpuprof.parsers.device import OFF_DUTY
 from tpuprof.parsers.intervals import Int64s, nesting_order
 from tpuprof.parsers.op_metadata import MetadataStats, OpSource, is_count
 from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.xspace.core import min_by_key, nest, sum_by_key
+from tpuprof.parsers.xspace.core import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.xspace.events import Events, StatColumn
 from tpuprof.parsers.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane
@@ -38,6 +38,9 @@ COUNTS = ("flops", "model_flops", "bytes_accessed")
 
 FAR_PS = 1 << 60
 """Two weeks: no profile is longer, and the times of some cores still add up within 64 bits."""
+
+MOST_PS = 1 << 56
+"""20 hours: what the events of a line take together, so that the lines of a profile add up within 64 bits."""
 
 Keys = NDArray[np.int32] | NDArray[np.int64]
 """Metadata ids or rows of events: four bytes each, where they fit."""
@@ -86,7 +89,7 @@ def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
     shift = max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
     start = _within(events.offset_ps)
     start = _within(start + np.int64(shift)) if shift else start
-    end = np.maximum(_within(events.duration_ps), 0)
+    end = _lasting(events.duration_ps)
     end += start
     return start, end
 
@@ -98,12 +101,20 @@ def _within(times: Int64s) -> Int64s:
     return np.clip(times, -FAR_PS, FAR_PS)
 
 
+def _lasting(durations: Int64s) -> Int64s:
+    """A copy of the durations, cut so that they are not negative and their sum no more than `MOST_PS`."""
+    longest = MOST_PS // max(1, len(durations))
+    if not len(durations) or (int(durations.max()) <= longest and int(durations.min()) >= 0):
+        return durations.copy()
+    return np.clip(durations, 0, longest)
+
+
 def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     """The device's own time span where an event has both its stats, else the span given (XProf's device timespan)."""
     columns = [events.stats.get(name) for name in DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
-    offset, device_end = _within(columns[0].integers()), np.maximum(_within(columns[1].integers()), 0)
+    offset, device_end = _within(columns[0].integers()), _lasting(columns[1].integers())
     device_end += offset
     if all(column.uniform_kind in (KIND_UINT64, KIND_INT64) for column in columns if column is not None):
         return offset, device_end
@@ -192,10 +203,7 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
         for name, column in events.stats.items()
         if name in (TIME_SCALE, DMA_STALL, *COUNTS) and column.is_number.any()
     }
-    self_ps = nest(start, end).self_ps
-    if len(self_ps) and int(self_ps.min()) < 0:  # events inside that overlap one another, in a damaged profile
-        self_ps = np.maximum(self_ps, 0)
-    return _LineOps(ids, start, end, own_start, own_end, self_ps, reduced, reduced_ids, figures)
+    return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, figures)
 
 
 def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:

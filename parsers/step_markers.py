@@ -121,7 +121,7 @@ def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: s
     names = [marks.name[at] for at in kept]
     if host_steps is not None and len(host_steps.group) == len(marks.place):
         group = host_steps.group[marks.place][kept]
-        first, last = _merged(group)
+        first, last = _merged(group, end)
         start, end, device_start, device_end = start[first], end[last], device_start[first], device_end[last]
         names = [_step_name(host_steps, int(group[at]), names[at]) for at in first]
     if len(end) > 1:  # overlapping markers would count an op twice
@@ -135,14 +135,18 @@ def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: s
     return CoreSteps(tuple(names), start, end, np.where(duration > 0, duration, end - start))
 
 
-def _merged(group: Int64s) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and last marker of each run of markers of one group; those without a group are left out, unless all are."""
+def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first marker of each run of markers of one group, and the one that ends last.
+
+    Those without a group are left out, unless all are.
+    """
     if not (group >= 0).any():
         every = np.arange(len(group))
         return every, every
     opens = np.append(True, group[1:] != group[:-1])
     first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(group)) - 1
+    latest = np.flatnonzero(end == np.maximum.reduceat(end, first)[np.cumsum(opens) - 1])
+    last = latest[np.searchsorted(latest, first)]
     known = group[first] >= 0
     return first[known], last[known]
 
@@ -160,7 +164,11 @@ def module_runs(plane: Plane) -> ModuleRuns:
 
 
 def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
-    """The module with the most time over all cores that ran often enough on each, and its share of module time."""
+    """The module with the most time over all cores that ran often enough on each, and its share of module time.
+
+    Cores that ran no module at all, as chips that the program does not use, don't count.
+    """
+    runs = [core for core in runs if core.name]
     totals: dict[str, int] = {}
     counts: dict[str, list[int]] = {}
     for at, core in enumerate(runs):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, covered, is_sorted, place, union
+from tpuprof.parsers.intervals import Int64s, covered, distinct, is_sorted, place
 from tpuprof.parsers.opstats import CoreOps
 from tpuprof.parsers.pages.overview_page import OP_CLASSES
 from tpuprof.parsers.roofline import WORK_COUNT, feeds, summed_rows, work_of
@@ -123,7 +123,7 @@ def core_step_times(
         steps=steps,
         part_ps=_with_sparse_core_wait(part_ps),
         class_ps=class_ps,
-        input_ps=_idle_within(steps, waits, busy),
+        input_ps=np.minimum(_idle_within(steps, waits, busy), class_ps[:, OP_CLASSES.index("idle")]),
         op_count=_counts(times, steps),
         work=work_by_step(steps, ops, work),
         feed_work=work_by_step(steps, ops, np.where(feeds(ops.table)[:, None], work, np.nan)),
@@ -159,18 +159,26 @@ def on_device_clock(steps: CoreSteps, ops: CoreOps) -> CoreSteps:
 
 def _device_time(times: Int64s, ops: CoreOps) -> Int64s:
     """Device times of some host times: those of the op under way, else between the ends of the ops around."""
-    start, end = ops.event_start_ps, ops.event_end_ps
-    device_start, device_end = ops.events.start_ps, ops.events.end_ps
-    at = np.clip(np.searchsorted(start, times, side="right") - 1, 0, len(start) - 2)
-    inside = times <= end[at]
+    outer = _outer(ops.event_end_ps)
+    start, end = ops.event_start_ps[outer], ops.event_end_ps[outer]
+    device_start, device_end = ops.events.start_ps[outer], ops.events.end_ps[outer]
+    at = np.maximum(np.searchsorted(start, times, side="right") - 1, 0)
+    after = np.minimum(at + 1, len(start) - 1)
+    inside = (times <= end[at]) | (after == at)
     left, left_device = np.where(inside, start[at], end[at]), np.where(inside, device_start[at], device_end[at])
-    right = np.where(inside, end[at], start[at + 1])
-    right_device = np.where(inside, device_end[at], device_start[at + 1])
+    right = np.where(inside, end[at], start[after])
+    right_device = np.where(inside, device_end[at], device_start[after])
     length = np.maximum(right - left, 1)
     share = np.clip((times - left) / length, 0.0, 1.0)
     beyond = np.where(times > right, times - right, np.where(times < left, times - left, 0))  # outside all ops
     out: Int64s = left_device + np.rint(share * (right_device - left_device)).astype(np.int64) + beyond
     return out
+
+
+def _outer(end: Int64s) -> NDArray[np.intp]:
+    """Of events in order of start those that don't lie inside an earlier one."""
+    latest = np.maximum.accumulate(end)
+    return np.flatnonzero(np.append(True, end[1:] > latest[:-1]))
 
 
 def _with_sparse_core_wait(part_ps: Int64s) -> Int64s:
@@ -187,16 +195,19 @@ def _with_sparse_core_wait(part_ps: Int64s) -> Int64s:
 
 
 def _idle_within(steps: CoreSteps, waits: tuple[Int64s, Int64s] | None, busy: tuple[Int64s, Int64s] | None) -> Int64s:
-    """int64[steps]: time of each step inside some intervals in which the core ran no op."""
+    """int64[steps]: time of each step inside some intervals in which the core ran no op, by the device's clock."""
     if waits is None or busy is None or not len(waits[0]) or not len(steps):
         return np.zeros(len(steps), np.int64)
-    borders = np.unique(np.concatenate([*waits, steps.start_ps, steps.end_ps]))  # no stretch between two crosses a step
+    borders = distinct(np.concatenate([*waits, steps.start_ps, steps.end_ps]))  # no stretch between two crosses a step
     middle = borders[:-1]
     within = place(middle, *waits) >= 0
     step = place(middle, steps.start_ps, steps.end_ps)
     idle = np.diff(borders) - np.diff(covered(borders, *busy))
     chosen = within & (step >= 0)
-    return sum_by_key(step[chosen], idle[chosen], len(steps))
+    on_trace = sum_by_key(step[chosen], idle[chosen], len(steps))
+    by_device = on_trace * (steps.duration_ps / np.maximum(steps.end_ps - steps.start_ps, 1))
+    out: Int64s = np.rint(by_device).astype(np.int64)
+    return out
 
 
 def _counts(times: Int64s, steps: CoreSteps) -> Int64s:
@@ -270,8 +281,3 @@ def work_by_step(steps: CoreSteps, ops: CoreOps, work: NDArray[np.float64]) -> N
     at, key = at[chosen], key[chosen]
     columns = [summed_rows(once[key, column, None], at, len(steps)) for column in range(WORK_COUNT)]
     return np.concatenate(columns, axis=1)
-
-
-def busy_intervals(ops: CoreOps) -> tuple[Int64s, Int64s]:
-    """When the core ran any op, on the trace's clock."""
-    return union(ops.event_start_ps, ops.event_end_ps)

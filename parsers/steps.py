@@ -1,10 +1,13 @@
 """Steps over several cores and hosts: which belong together, and where their time went.
 
-Steps of a host's cores are matched by name, in lock step where names repeat; a step that a core lacks is left out, as
-in XProf. A first or last step that the capture cut into is left out too, and named: XProf counts it.
+Steps of a host's cores are matched by name, where names repeat by time; a step that a core lacks is left out, as in
+XProf. So is a step in which a core ran no op although another did: its ops were lost. A core that ran nothing in any
+step, as a chip that the program does not use, takes no part. A first or last step that the capture cut into is left out
+too, and named: XProf counts it.
 
-Steps of several hosts are matched by name as well, as long as the steps so matched run at the same time. Else they are
-matched by time, as XProf does (`step_intersection.cc`): with the offset at which most of the hosts' spans overlap.
+Steps of several hosts are matched by name as well, as long as names don't repeat and the steps so matched run at the
+same time. Else they are matched by time, as XProf does (`step_intersection.cc`): with the offset at which most of the
+hosts' spans overlap.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, ranges
+from tpuprof.parsers.intervals import Int64s, place, ranges
 from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
+from tpuprof.parsers.sparse_core import together
+from tpuprof.parsers.step_markers import CoreSteps
 from tpuprof.parsers.step_times import (
     ASYNC_DONE,
     COMPUTE,
@@ -50,16 +55,17 @@ class StepGrid:
         start_ps: int64[steps], the earliest core's start.
         duration_ps: int64[cores, steps].
         part_ps: int64[cores, steps, PART_COUNT], columns as in `step_times`; where the program has no infeed ops INFEED
-            is the idle time in which the host waited for input or sent it.
+            is the idle time in which the host waited for input or sent it. None is more than the step, although an op
+            may outlast it.
         class_ps: int64[cores, steps, len(OP_CLASSES)], idle included; it adds up to the duration.
         work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
         slow_ops: what the slowest step has more of, of the core where that is most.
         core_names: ``host:ordinal`` of each core; hosts: int64[cores], which host it belongs to.
         input_source: what INFEED stems from; None where nothing tells.
-        sparse_core: int64[3, steps], of the SparseCores: mean time, least compute, mean idle time; None without any.
+        sparse_core: float64[3, steps], as `sparse_core_times` has it; None without SparseCores with steps.
         dropped: steps of some core that another one lacks.
-        incomplete: a sentence for each step that the capture cut into and that was left out.
+        incomplete: sentences on what else was left out: cores, steps with lost ops, steps that the capture cut into.
     """
 
     names: tuple[str, ...]
@@ -75,7 +81,7 @@ class StepGrid:
     core_names: tuple[str, ...]
     hosts: Int64s
     input_source: InputSource | None
-    sparse_core: Int64s | None
+    sparse_core: NDArray[np.float64] | None
     dropped: int
     incomplete: tuple[str, ...]
 
@@ -107,19 +113,21 @@ class StepGrid:
 def align(
     cores: Sequence[CoreStepTimes], source: StepSource, core_names: Sequence[str], input_source: InputSource | None
 ) -> StepGrid | None:
-    """Matches the steps of a host's cores, by name where each core's names are unique, else in lock step.
+    """Matches the steps of a host's cores, by name where each core's names are unique, else by time or in lock step.
 
     Returns:
-        None where there is nothing to match: no core, or no step on all of them.
+        None where there is nothing to match: no core with steps, or no step on all that have some.
     """
-    if not cores or any(not len(core.steps) for core in cores):
+    every, taking = len(cores), _taking_part(cores)
+    if not taking:
         return None
-    if all(len(set(core.steps.names)) == len(core.steps.names) for core in cores):
+    cores, core_names = [cores[at] for at in taking], [core_names[at] for at in taking]
+    if not any(_repeats(core.steps.names) for core in cores):
         names, index = _by_name([core.steps.names for core in cores])
         seen = len(set().union(*(core.steps.names for core in cores)))
     else:
-        count = min(len(core.steps) for core in cores)
-        names, index = cores[0].steps.names[:count], [np.arange(count)] * len(cores)
+        index = _at_once([core.steps for core in cores])
+        names = cores[0].steps.take(index[0]).names
         seen = max(len(core.steps) for core in cores)
     if not names:
         return None
@@ -127,12 +135,13 @@ def align(
     part_ps = np.stack([core.part_ps[at] for core, at in pairs])
     if input_source == "host":
         part_ps[:, :, INFEED] = np.stack([core.input_ps[at] for core, at in pairs])
+    duration_ps = np.stack([core.steps.duration_ps[at] for core, at in pairs])
     grid = StepGrid(
         names=names,
         source=source,
         start_ps=np.min([core.steps.start_ps[at] for core, at in pairs], axis=0),
-        duration_ps=np.stack([core.steps.duration_ps[at] for core, at in pairs]),
-        part_ps=part_ps,
+        duration_ps=duration_ps,
+        part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
         class_ps=np.stack([core.class_ps[at] for core, at in pairs]),
         work=np.stack([core.work[at] for core, at in pairs]),
         feed_work=np.stack([core.feed_work[at] for core, at in pairs]),
@@ -146,9 +155,49 @@ def align(
         input_source=input_source,
         sparse_core=None,
         dropped=seen - len(names),
-        incomplete=(),
+        incomplete=_without_cores(every - len(cores), every),
     )
-    return _without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs]))
+    return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs])))
+
+
+def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
+    """The cores that have steps, and ops in them where any core has."""
+    marked = [at for at, core in enumerate(cores) if len(core.steps)]
+    return [at for at in marked if cores[at].op_count.any()] or marked
+
+
+def _without_cores(count: int, every: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    are, they = ("is", "it") if count == 1 else ("are", "they")
+    return (f"{count} of {every} cores {are} left out of the steps: {they} ran nothing in them",)
+
+
+def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:
+    """Leaves out steps in which some core ran no op and another did, unless that is all of them."""
+    lost = (op_count.min(axis=0) == 0) & (op_count.max(axis=0) > 0)
+    count = int(lost.sum())
+    if not count or count == len(grid):
+        return grid
+    were, them = ("step was", "it") if count == 1 else ("steps were", "them")
+    sentence = f"{count} {were} left out: not every core has ops in {them}"
+    return replace(grid.take(np.flatnonzero(~lost)), incomplete=(*grid.incomplete, sentence))
+
+
+def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
+    """Where each core has the steps that all run at once; in lock step where that is less than half of them."""
+    fewest = min(cores, key=len)
+    middle = fewest.start_ps + (fewest.end_ps - fewest.start_ps) // 2
+    index = np.stack([place(middle, core.start_ps, core.end_ps) for core in cores])
+    at_first = np.diff(index, axis=1, prepend=-1) > 0  # two of them may lie in a long one of another core
+    together = ((index >= 0) & at_first).all(axis=0)
+    if 2 * np.count_nonzero(together) < len(fewest):
+        return [np.arange(len(fewest))] * len(cores)
+    return list(index[:, together])
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    return len(set(names)) < len(names)
 
 
 def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
@@ -171,17 +220,20 @@ def _renumbered(
     return at[kept], ids[kept], duration[kept]
 
 
-def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> StepGrid:
+def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int64s]:
     """Leaves out a first or last step that the capture cut into: one with fewer ops and less time than all others.
 
     Only where the other steps have nearly as many ops as each other; marked steps only, as a period is never cut.
+
+    Returns:
+        The grid, and the ops of its steps.
     """
     if grid.source != "steps" or len(grid) < _LEAST_STEPS_TO_TELL:
-        return grid
+        return grid, op_count
     ops, time = op_count.sum(axis=0), grid.longest_ps
     usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
     if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
-        return grid
+        return grid, op_count
     cut = [at for at in (0, len(grid) - 1) if ops[at] < _STEADY * usual_ops and time[at] < _STEADY * usual_time]
     sentences = [
         f"step {grid.names[at]} was left out: the capture {'began' if at == 0 else 'ended'} inside it "
@@ -189,9 +241,9 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> StepGrid:
         for at in cut
     ]
     if not cut:
-        return grid
+        return grid, op_count
     kept = np.setdiff1d(np.arange(len(grid)), cut)
-    return replace(grid.take(kept), incomplete=tuple(sentences))
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
 def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
@@ -221,29 +273,21 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
         core_names=tuple(name for grid in grids for name in grid.core_names),
         hosts=np.concatenate([np.full(len(grid.hosts), at) for at, grid in enumerate(grids)]),
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
-        sparse_core=_joined_sparse_cores(taken),
+        sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
         dropped=max(len(grid) for grid in grids) - len(names),
         incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
     )
 
 
-def _joined_sparse_cores(grids: Sequence[StepGrid]) -> Int64s | None:
-    parts = [grid.sparse_core for grid in grids if grid.sparse_core is not None]
-    if not parts:
-        return None
-    every = np.stack(parts)
-    return np.stack([every[:, 0].mean(axis=0), every[:, 1].min(axis=0), every[:, 2].mean(axis=0)]).astype(np.int64)
-
-
 def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
     """Steps that belong together: their names and where each host has them."""
-    names, by_name = _by_name([grid.names for grid in grids])
     by_time = _by_time(grids)
-    together = _overlap(grids, by_name)
-    if together and together >= _overlap(grids, by_time) / 2:
-        return names, by_name
-    if not _overlap(grids, by_time):  # clocks that have nothing in common: names are all there is
-        return names, by_name
+    if not any(_repeats(grid.names) for grid in grids):
+        names, by_name = _by_name([grid.names for grid in grids])
+        together, overlap = _overlap(grids, by_name), _overlap(grids, by_time)
+        # clocks that have nothing in common: names are all there is
+        if not overlap or (together and together >= overlap / 2):
+            return names, by_name
     return tuple(grids[0].names[at] for at in by_time[0].tolist()), by_time
 
 

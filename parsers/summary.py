@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,20 +21,20 @@ from tpuprof.parsers.device import (
     is_tensor_core,
     merge_devices,
 )
-from tpuprof.parsers.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty, line_spans
+from tpuprof.parsers.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty
 from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.gpu import GpuSummary, gpu_summary
 from tpuprof.parsers.groups import Groups, event_groups, grouping_line, is_grouped
 from tpuprof.parsers.host_activity import Activity, Compilation, activities, compilations, flying
 from tpuprof.parsers.host_events import HOST_PLANE, HostEvents, thread_lines
 from tpuprof.parsers.host_ops import HostOps
 from tpuprof.parsers.host_side import HostSide, read_host_side
 from tpuprof.parsers.input_events import InputRows
-from tpuprof.parsers.intervals import Int64s, covered, subtract, union
+from tpuprof.parsers.intervals import covered, subtract
 from tpuprof.parsers.opstats import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.optable import OpTable, merge_tables
 from tpuprof.parsers.pages.overview_page import StepSource
 from tpuprof.parsers.requests import HostRequests, has_requests, host_requests
+from tpuprof.parsers.sparse_core import sparse_core_times
 from tpuprof.parsers.step_markers import (
     CoreSteps,
     HostSteps,
@@ -46,8 +47,10 @@ from tpuprof.parsers.step_markers import (
 from tpuprof.parsers.steps import InputSource, StepGrid, align
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
 
+if TYPE_CHECKING:
+    from tpuprof.parsers.gpu import GpuSummary
+
 ENVIRONMENT_PLANE = "Task Environment"
-SPARSE_STEPS_LINE = "Sparse Core Steps"
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
@@ -180,7 +183,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         host_ops=side.ops,
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
-        gpu=gpu_summary(trace, side.events, on_chunk),
+        gpu=_gpus(trace, side.events, on_chunk),
         idle=_idle_time(cores, summaries, side),
         compilations=_compilations(summaries, side),
         profile_duration_ps=_profile_duration(environment, summaries),
@@ -191,6 +194,14 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         remarks=remarks,
         problems=trace.problems,
     )
+
+
+def _gpus(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None) -> GpuSummary | None:
+    if not any(is_gpu(plane) for plane in trace.planes):
+        return None
+    from tpuprof.parsers.gpu import gpu_summary  # noqa: PLC0415 - for GPUs only
+
+    return gpu_summary(trace, host, on_chunk)
 
 
 _Item = tuple[Plane, DeviceInfo, CoreSteps, ModuleRuns]
@@ -314,31 +325,9 @@ def _grid(
 ) -> StepGrid | None:
     names = [f"{host}:{device_ordinal(plane)}" for plane in cores]
     grid = align([core.step_times for core in summaries], source, names, input_source)
-    return grid if grid is None else replace(grid, sparse_core=_sparse_cores(trace, grid.names))
-
-
-def _sparse_cores(trace: Trace, names: Sequence[str]) -> Int64s | None:
-    """int64[3, steps]: mean time, least compute and mean idle time of the SparseCores in steps of these names.
-
-    As in XProf, a SparseCore computes whenever it is not idle. A step that a SparseCore has no marker for is 0.
-    """
-    rows = []
-    for plane in trace.planes:
-        steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE) if is_sparse_core(plane) else None
-        if steps is None or not len(steps):
-            continue
-        spans = line_spans(plane, SPARSE_OPS_LINE)
-        none = np.zeros(0, np.int64)
-        busy = union(*(np.concatenate([none, *(span[at] for span in spans)]) for at in (0, 1)))
-        work = covered(steps.end_ps, *busy) - covered(steps.start_ps, *busy)
-        where = {name: at for at, name in enumerate(steps.names)}
-        at = np.array([where.get(name, -1) for name in names], np.int64)
-        has = at >= 0
-        rows.append(np.where(has, np.stack([steps.duration_ps[at], work[at], (steps.duration_ps - work)[at]]), 0))
-    if not rows:
+    if grid is None:
         return None
-    every = np.stack(rows)
-    return np.stack([every[:, 0].mean(axis=0), every[:, 1].min(axis=0), every[:, 2].mean(axis=0)]).astype(np.int64)
+    return replace(grid, sparse_core=sparse_core_times(trace, grid.names, grid.start_ps, grid.longest_ps))
 
 
 # --- idle time -----------------------------------------------------------------------------------------------------

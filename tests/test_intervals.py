@@ -6,13 +6,37 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.intervals import nesting_order, place, subtract, union, union_length
+from tpuprof.parsers.intervals import (
+    covered,
+    distinct,
+    intersect,
+    nesting_order,
+    place,
+    ranges,
+    shared,
+    subtract,
+    union,
+    union_length,
+)
 
 SPANS = st.lists(st.tuples(st.integers(-20, 60), st.integers(-3, 15)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
 
 def columns(spans: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([a for a, _ in spans], np.int64), np.array([b for _, b in spans], np.int64)
+
+
+def disjoint(spans: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Disjoint intervals in order, each split in two, so that some touch."""
+    start, end = union(*columns(spans))
+    middle = (start + end) // 2
+    start, end = np.sort(np.concatenate([start, middle])), np.sort(np.concatenate([middle, end]))
+    return start[end > start], end[end > start]
+
+
+def cells(start: np.ndarray, end: np.ndarray) -> list[int]:
+    """The unit cells of intervals, one after the other."""
+    return [cell for a, b in zip(start.tolist(), end.tolist(), strict=True) for cell in range(a, b)]
 
 
 @given(SPANS)
@@ -64,3 +88,36 @@ def test_subtracting_leaves_what_is_in_one_and_not_in_the_other(
     assert {cell for a, b in zip(start, end, strict=True) for cell in range(a, b)} == left
     assert (start[1:] >= end[:-1]).all()
     assert (end > start).all()
+
+
+@given(SPANS, SPANS)
+def test_what_two_share_and_what_is_left_are_the_whole(
+    ones: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    first, second = disjoint(ones), disjoint(others)
+    both, left = intersect(*first, *second), subtract(*first, *second)
+    assert cells(*both) == sorted({*cells(*first)} & {*cells(*second)})  # in order, and each cell once
+    assert sorted(cells(*both) + cells(*left)) == cells(*first)
+    assert (both[1] > both[0]).all()
+    assert cells(*intersect(*second, *first)) == cells(*both)
+
+
+@given(st.lists(st.integers(-5, 5)), st.lists(st.integers(-5, 5)))
+def test_distinct_and_shared_values_are_those_of_sets(ones: list[int], others: list[int]) -> None:
+    one, other = np.array(ones, np.int64), np.array(others, np.int64)
+    assert distinct(one).tolist() == sorted(set(ones))
+    assert shared(one, other).tolist() == sorted(set(ones) & set(others))
+
+
+@given(SPANS, st.lists(st.integers(-25, 80), max_size=20))
+def test_covered_counts_the_cells_before_each_time(spans: list[tuple[int, int]], times: list[int]) -> None:
+    start, end = disjoint(spans)
+    found = covered(np.array(times, np.int64), start, end)
+    assert found.tolist() == [sum(cell < time for cell in cells(start, end)) for time in times]
+
+
+@given(st.lists(st.tuples(st.integers(-9, 30), st.integers(-9, 30)), max_size=15))
+def test_ranges_are_all_numbers_one_range_after_the_other(spans: list[tuple[int, int]]) -> None:
+    of, numbers = ranges(*columns(spans))
+    expected = [(at, number) for at, (a, b) in enumerate(spans) for number in range(a, b)]
+    assert list(zip(of.tolist(), numbers.tolist(), strict=True)) == expected

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.overview_page import Overview, StepBreakdown
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.step_markers import CoreSteps, inferred_steps, marked_steps, module_runs
 from tpuprof.parsers.step_times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
@@ -29,7 +29,7 @@ def test_an_op_at_a_steps_end_belongs_to_the_next_step() -> None:
     space = XSpace()
     ops = [("infeed.1", "infeed", n * 100, 20) for n in range(4)]
     tpu_plane(space, 0, ops, steps=[(str(n), n * 100, n * 100 + 100) for n in range(4)])
-    infeed = [step.breakdown.infeed_ps for step in page(space).steps if step.breakdown]
+    infeed = [step.breakdown.infeed_ps for step in page(space).steps if isinstance(step.breakdown, StepBreakdown)]
     assert infeed == [20, 20, 20, 20]
 
 
@@ -59,7 +59,7 @@ def test_all_reduce_time_splits_in_work_and_waiting() -> None:
         metadata = plane.event_id("%all-reduce = f32[] all-reduce()", "all-reduce", hlo_category="all-reduce")
         plane.event(plane.plane.lines[-1], metadata, begin, duration, all_reduce_unique_id=7)
     breakdown = page(space).steps[0].breakdown
-    assert breakdown is not None
+    assert isinstance(breakdown, StepBreakdown)
     assert (breakdown.all_reduce_compute_ps, breakdown.all_reduce_sync_ps) == (20, 30)
 
 

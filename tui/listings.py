@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.actions import ACTIONS, Situation
 from tpuprof.tui.draw.format import age, size
+from tpuprof.tui.draw.headline import verdict
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.overview import notes, verdict
+from tpuprof.tui.draw.overview import notes
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.chrome import Heading
 from tpuprof.tui.widgets.popup import Choice

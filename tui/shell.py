@@ -234,6 +234,9 @@ class TpuprofApp(LoadingApp):
             return self._act(key)
         if key == "Q" and not is_prompting and popup is not None and not popup.is_typing:
             return False
+        if popup is not None and key in popup.passes:
+            self.popups.press("escape", None)
+            return self._act(key)
         if popup is not None:
             self.popups.press(key, character)
         else:
@@ -359,7 +362,8 @@ class TpuprofApp(LoadingApp):
         """Opens what is under the cursor."""
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
-            self._open(Reader(self.look, title, lines))
+            jumps = self.tab is self.overview and bool(self.tab.commands)
+            self._open(Reader(self.look, title, lines, ("o",) if jumps else ()))
         self.redraw_chrome()
 
     def action_tab_command(self, name: str, by: int = 1) -> None:

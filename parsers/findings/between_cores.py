@@ -56,7 +56,7 @@ def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -
         waits = sync is not None and sync.total_ps >= _MOSTLY * worth and sync.waiting >= _MOSTLY
         title = f"Cores wait for each other in {short(name)}" if waits else f"{short(name)} is not hidden by compute"
         if len(rows) > 1 and not waits:
-            title = f"Collectives not hidden by compute, {short(name)} most"
+            title = f"Exposed collectives, {short(name)} most"
         place = Place("timeline", name)
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
     return budget.finding(
@@ -106,7 +106,7 @@ class _AllReduces:
         if self.waiting < _HARDLY:
             return "Its all-reduces start at the same time on all cores: none waits for another."
         return (
-            f"Of its all-reduces, {time(self.sync_ps)} a step ({share(self.waiting)}) is waiting for the last core to "
+            f"All-reduces take up to {time(self.total_ps)} a step: {time(self.sync_ps)} waiting for the last core to "
             f"arrive, {time(self.transfer_ps)} reducing."
         )
 

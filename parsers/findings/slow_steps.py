@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.findings.budget import Budget, Floats, StepTimes, median
 from tpuprof.parsers.findings.finding import Finding, Kind, Place
-from tpuprof.parsers.findings.words import plural, share, short, time, times
+from tpuprof.parsers.findings.words import multiple, plural, short, time
 from tpuprof.parsers.step_times import SLOW_STEP, SlowOp
 
 FEW = 0.2
@@ -60,14 +60,14 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
     if worth < LEAST_WORTH * budget.whole_ps:
         return None
     worst = int(np.argmax(unclaimed))
-    ratio = times(float(steps.longest_ps[worst]) / usual)
+    ratio = multiple(float(steps.longest_ps[worst]) / usual)
     rest = float(excess[slow].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
     name = steps.names[worst]
     most = max(more, key=lambda part: float(more[part][worst]))
     return budget.finding(
         "slow-step",
-        f"Step {short(name)} takes {ratio} the median step",
+        f"Step {short(name)} takes {ratio} times the median step",
         worth,
         f"Time of the slow steps above the median, divided by the number of steps{without}.",
         [
@@ -116,8 +116,8 @@ def _differs(more: dict[str, float], excess: float) -> str:
     named = sorted((name for name in more if more[name] >= _NAMED * excess), key=lambda name: -more[name])
     if not named:
         return "No kind of op explains it: the cores differ in what they do longer."
-    words = [f"{time(more[name])} of {name} ({share(min(1.0, more[name] / excess))})" for name in named[:_MOST_NAMED]]
-    return f"It has more than the median step: {', '.join(words)}."
+    words = [f"{time(more[name])} more of {name}" for name in named[:_MOST_NAMED]]
+    return f"It takes {time(excess)} longer than the median step: {', '.join(words)}."
 
 
 def _ops(slow_ops: tuple[SlowOp, ...], step: str, excess: float) -> str:

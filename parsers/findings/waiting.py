@@ -33,6 +33,8 @@ _EXPLAINS = 0.5
 _IN_FLIGHT = 0.5
 """Share of the gaps during which an asynchronous op must be under way for them to be its fault."""
 
+_STANDS_OUT = 1.1  # multiple of the mean from which on a core or a step is named
+
 _ELSEWHERE = 1.5
 """Multiple of the idle time in steps from which on the gaps looked at can't be those in steps."""
 
@@ -66,9 +68,11 @@ def waiting_for_input(evidence: Evidence, budget: Budget) -> Claim:
     most = int(waits.argmax())
     is_host = steps.grid.input_source == "host"
     measured = "idle device time while the host waited for input or sent it" if is_host else "time in infeed ops"
-    longest = f"{time(float(waits[most]))} in step {steps.names[most]}"
+    stands_out = float(waits[most]) >= _STANDS_OUT * worth
+    longest = f"; {time(float(waits[most]))} in step {steps.names[most]}" if stands_out else ""
+    mean = "mean over steps" if len(steps.input_ps) < 2 else "mean over cores and steps"
     found = [
-        f"The device waits for input {budget.amount(worth)} on average, {longest}.",
+        f"The device waits for input {budget.amount(worth)}, {mean}{longest}.",
         "" if pattern is None else pattern.words(waits),
         _worst_core(steps, budget),
         "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
@@ -141,7 +145,7 @@ def _input_title(waits: Floats, pattern: _Pattern | None) -> str:
 def _worst_core(steps: StepTimes, budget: Budget) -> str:
     means = steps.input_ps.mean(axis=1)
     worst = int(means.argmax())
-    if len(means) < 2 or means[worst] < 1.1 * means.mean():
+    if len(means) < 2 or means[worst] < _STANDS_OUT * means.mean():
         return ""
     return f"Core {steps.core(worst)} waits most, {budget.amount(float(means[worst]))}."
 
@@ -226,7 +230,7 @@ def _in_flight(gaps: GapActivity, everything: float) -> str:
     if not gaps.async_op or gaps.async_ps <= 0:
         return ""
     part = share(min(1.0, gaps.async_ps / everything))
-    return f"Asynchronous op {short(gaps.async_op, _LONGEST_NAME)} is under way for {part} of that."
+    return f"Asynchronous op {short(gaps.async_op, _LONGEST_NAME)} is under way for {part} of the idle time."
 
 
 def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
@@ -237,8 +241,8 @@ def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
     named = working or list(gaps.activities)
     found = [
         f"Meanwhile {short(activity.thread, _LONGEST_NAME) or 'a host thread'} is in "
-        f"{short(activity.name, _LONGEST_NAME)} for {share(min(1.0, activity.overlap_ps / everything))} of that "
-        f"({plural(activity.occurrences, 'time')})."
+        f"{short(activity.name, _LONGEST_NAME)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
+        f"idle time ({plural(activity.occurrences, 'time')})."
         for activity in named[:_MOST_NAMED]
     ]
     return found if working else [*found, "The host's threads only wait, so its events do not say why."]

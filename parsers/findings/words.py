@@ -23,9 +23,14 @@ def share(fraction: float) -> str:
     return f"{100 * fraction:.1f}%" if fraction >= 0.0005 or fraction <= 0 else "<0.1%"
 
 
+def multiple(factor: float) -> str:
+    """A multiple, without its sign: ``1.62``, ``32``."""
+    return f"{factor:.2f}" if factor < 9.995 else f"{factor:.0f}"
+
+
 def times(factor: float) -> str:
     """A multiple: ``1.62x``, ``32x``."""
-    return f"{factor:.2f}x" if factor < 9.995 else f"{factor:.0f}x"
+    return f"{multiple(factor)}x"
 
 
 def size(count: float) -> str:
@@ -42,8 +47,11 @@ def short(name: str, most: int = _LETTERS) -> str:
 
 
 def tail(path: str, most: int = 60) -> str:
-    """A framework op or file for a sentence: its end where it is long."""
-    return path if len(path) <= most else "..." + path[3 - most :]
+    """A framework op or file for a sentence: where it is long its end, from a ``/`` on if there is one."""
+    if len(path) <= most:
+        return path
+    end = path[3 - most :]
+    return "..." + end[max(end.find("/"), 0) :]
 
 
 def plural(count: int, noun: str) -> str:

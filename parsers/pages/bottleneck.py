@@ -23,7 +23,7 @@ FEW_SLOW_STEPS = 0.2
 MINIMUM_STEPS_TO_COMPARE = 4
 
 NO_INPUT_EVENTS = (
-    "the program has no infeed or outfeed ops, and few steps have an event of the host in them that waits for input or "
+    "the program has no infeed ops, and few steps have an event of the host in them that waits for input or "
     "sends it; so waiting for input shows as idle time"
 )
 NO_OUTFEED = "the program has no outfeed ops"
@@ -54,17 +54,26 @@ def bottleneck_of(
 
     has_outfeed = "outfeed" in table.category
     idle = percent("idle_ps")
-    if not has_outfeed and source != "infeed":
+    outfeed = percent("outfeed_ps") if has_outfeed or source == "infeed" else None
+    if outfeed is None:
         unknown["bottleneck.output_percent"] = NO_OUTFEED
-    if source is None and not has_outfeed:
-        unknown.update({f"bottleneck.{key}_percent": NO_INPUT_EVENTS for key in ("input", "output")})
+    if source is None:
+        unknown["bottleneck.input_percent"] = NO_INPUT_EVENTS
         found = _by_idle_time(shares, top_ops, idle)
     else:
-        outfeed = percent("outfeed_ps") if has_outfeed or source == "infeed" else None
-        found = _input_bottleneck(percent("infeed_ps"), outfeed, idle)
+        found = _input_bottleneck(percent("infeed_ps"), idle)
+    found = replace(found, output_percent=outfeed, statement=found.statement + _output(outfeed or 0.0))
     words = _communication(percent("all_reduce_compute_ps"), percent("all_reduce_sync_ps"), found.input_percent or 0.0)
     words += _sparse_core(percent("sparse_core_ps"))
     return with_slow_steps(replace(found, statement=found.statement + words), steps)
+
+
+def _output(outfeed: float) -> str:
+    """On results sent to the host, with the thresholds of input."""
+    if outfeed < MODERATELY_INPUT_BOUND:
+        return ""
+    how = "highly" if outfeed >= HIGHLY_INPUT_BOUND else "moderately"
+    return f" It is {how} output-bound: {outfeed:.1f}% of step time sends results to the host."
 
 
 def _communication(compute: float, sync: float, infeed: float) -> str:
@@ -100,11 +109,11 @@ def with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottleneck
 def _by_idle_time(shares: Sequence[Share], top_ops: Sequence[TopOp], idle: float) -> Bottleneck:
     """For a program whose share of waiting for input can't be told: it is not more than the idle time."""
     is_bound = idle < MODERATELY_INPUT_BOUND
-    words = f"{idle:.1f}%" if idle >= 0.05 or not idle else "<0.1%"
     if is_bound:
-        words = f"The program is not input-bound: its cores are idle for only {words} of step time."
+        little = f"only {idle:.1f}%" if idle >= 0.05 or not idle else "less than 0.1%"
+        words = f"The program is not input-bound: its cores are idle for {little} of step time."
     else:
-        words = f"{words} of step time is idle; how much of that waits for input is unknown."
+        words = f"{idle:.1f}% of step time is idle; how much of that waits for input is unknown."
     statement, advice = _what_takes_time(shares, top_ops, idle, words)
     return Bottleneck("device" if is_bound and top_ops else "unknown", None, None, idle, statement, advice)
 
@@ -142,7 +151,7 @@ def _marking_advice(table: OpTable) -> tuple[str, ...]:
     return ("Mark steps with jax.profiler.StepTraceAnnotation, or profile for longer than one step.",)
 
 
-def _input_bottleneck(infeed: float, outfeed: float | None, idle: float) -> Bottleneck:
+def _input_bottleneck(infeed: float, idle: float) -> Bottleneck:
     advice: list[str] = []
     if infeed >= HIGHLY_INPUT_BOUND:
         kind, words = "host", f"The program is highly input-bound: {infeed:.1f}% of step time waits for input."
@@ -153,10 +162,7 @@ def _input_bottleneck(infeed: float, outfeed: float | None, idle: float) -> Bott
     else:
         kind, words = "device", f"The program is not input-bound: only {infeed:.1f}% of step time waits for input."
         advice.append("Reduce device time: the top ops are the place to look.")
-    if outfeed is not None and outfeed >= MODERATELY_INPUT_BOUND:
-        how = "highly" if outfeed >= HIGHLY_INPUT_BOUND else "moderately"
-        words += f" It is {how} output-bound: {outfeed:.1f}% of step time sends results to the host."
     if idle >= HIGH_IDLE:
         words += f" {idle:.1f}% of step time is idle for other reasons than input."
         advice.append("Idle time: look for gaps between ops and what the host does meanwhile.")
-    return Bottleneck(kind, infeed, outfeed, idle, words, tuple(advice))  # type: ignore[arg-type]
+    return Bottleneck(kind, infeed, None, idle, words, tuple(advice))  # type: ignore[arg-type]

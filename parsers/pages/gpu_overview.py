@@ -24,11 +24,10 @@ from tpuprof.parsers.pages.overview_page import (
     Overview,
     Performance,
     Step,
-    StepTime,
     TopOp,
 )
 from tpuprof.parsers.pages.performance import host_figures
-from tpuprof.parsers.pages.run import median, warnings_of
+from tpuprof.parsers.pages.run import step_time, warnings_of
 from tpuprof.parsers.summary import HostSummary
 
 TOP_OPS = 10
@@ -151,7 +150,7 @@ def _performance(
     if not steps:
         unknown["performance.step_time_ms"] = NO_STEPS
     return Performance(
-        step_time=_step_time(steps),
+        step_time=step_time(np.array([step.duration_ps for step in steps], np.float64), "steps") if steps else None,
         device_duty_cycle_percent=None,
         device_idle_percent=None,
         host_idle_percent=figures["host_idle_percent"][0],
@@ -166,21 +165,6 @@ def _performance(
         eager_device_percent=None,
         bits16_percent=100.0 * bits16 / (bits16 + bits32) if bits16 + bits32 else None,
         bits32_percent=100.0 * bits32 / (bits16 + bits32) if bits16 + bits32 else None,
-    )
-
-
-def _step_time(steps: Sequence[Step]) -> StepTime | None:
-    if not steps:
-        return None
-    durations = np.array([step.duration_ps for step in steps], np.float64)
-    return StepTime(
-        average_ps=float(durations.mean()),
-        standard_deviation_ps=float(durations.std(ddof=1)) if len(durations) > 1 else 0.0,
-        median_ps=median(durations),
-        minimum_ps=float(durations.min()),
-        maximum_ps=float(durations.max()),
-        count=len(durations),
-        source="steps",
     )
 
 

@@ -18,6 +18,7 @@ where XProf is wrong or silent:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,14 +28,24 @@ from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.optable import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.evidence import evidence_of
-from tpuprof.parsers.pages.gpu_overview import gpu_overview
-from tpuprof.parsers.pages.inference import InferencePage, inference
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, Environment, OpClass, Overview, Share, Step, TopOp
+from tpuprof.parsers.pages.overview_page import (
+    OP_CLASSES,
+    Environment,
+    OpClass,
+    Overview,
+    Share,
+    SparseCoreTime,
+    Step,
+    TopOp,
+)
 from tpuprof.parsers.pages.performance import performance_of
 from tpuprof.parsers.pages.run import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.steps import StepGrid, breakdowns
 from tpuprof.parsers.summary import HostSummary
 from tpuprof.parsers.xspace.core import sum_by_key
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.inference import InferencePage
 
 TOP_OPS = 10
 
@@ -47,6 +58,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
     """
     if any(summary.gpu is not None for summary in summaries) and not any(s.core_count for s in summaries):
+        from tpuprof.parsers.pages.gpu_overview import gpu_overview  # noqa: PLC0415 - for GPUs only
+
         return gpu_overview(summaries)
     table = merge_tables([summary.table for summary in summaries])
     common = common_steps(summaries)
@@ -78,6 +91,8 @@ def _inference(summaries: Sequence[HostSummary], environment: Environment) -> In
     parts = [summary.requests for summary in summaries]
     if environment.is_training is not False and not any(len(part) for part in parts):
         return None
+    from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for training
+
     page = inference(parts, [summary.host for summary in summaries], environment.is_training)
     return page if page.source is not None else None
 
@@ -108,11 +123,14 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
 def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
     if grid is None:
         return ()
+    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), breakdowns(grid), strict=True)
+    beside: list[SparseCoreTime | None] = [None] * len(grid)
+    if grid.sparse_core is not None:
+        times = np.nan_to_num(grid.sparse_core.T, nan=-1).astype(np.int64).tolist()
+        beside = [SparseCoreTime(*found) if min(found) >= 0 else None for found in times]
     return tuple(
-        Step(name=name, group_id=at, start_ps=int(start), duration_ps=int(duration), breakdown=breakdown)
-        for at, (name, start, duration, breakdown) in enumerate(
-            zip(grid.names, grid.start_ps, grid.longest_ps, breakdowns(grid), strict=True)
-        )
+        Step(name, at, start, duration, breakdown, beside[at])
+        for at, (name, start, duration, breakdown) in enumerate(columns)
     )
 
 

@@ -111,14 +111,27 @@ class GenericBreakdown:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseCoreTime:
+    """One step on the SparseCores, in picoseconds: mean time, least compute and mean idle time over them."""
+
+    step_ps: int
+    compute_ps: int
+    idle_ps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its marker's name, its number in the window, its start and its slowest core's duration."""
+    """One step: its marker's name, its number in the window, its start and its slowest core's duration.
+
+    `sparse_core` is `None` without SparseCores; their time runs beside that of the TensorCores.
+    """
 
     name: str
     group_id: int
     start_ps: int
     duration_ps: int
     breakdown: StepBreakdown | GenericBreakdown | None
+    sparse_core: SparseCoreTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def performance_of(
     unknown: dict[str, str],
 ) -> Performance:
     """The figures over some hosts; reasons for those that are unknown go into `unknown`, by JSON key."""
-    why = why_no_ops(summaries)
+    why, grid = why_no_ops(summaries), steps.grid
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
@@ -56,10 +56,10 @@ def performance_of(
     for key, (value, reason) in both.items():
         if value is None:
             unknown[f"performance.{key}"] = (why if key in device else "") or reason
-    if steps.grid is None:
+    if grid is None:
         unknown["performance.step_time_ms"] = why or steps.note
     return Performance(
-        step_time=None if steps.grid is None else step_time(steps.grid, steps.note),
+        step_time=None if grid is None else step_time(grid.longest_ps.astype(np.float64), grid.source, steps.note),
         device_duty_cycle_percent=both["device_duty_cycle_percent"][0],
         device_idle_percent=both["device_idle_percent"][0],
         host_idle_percent=both["host_idle_percent"][0],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.device import DeviceInfo, merge_devices
-from tpuprof.parsers.pages.overview_page import StepTime
+from tpuprof.parsers.pages.overview_page import StepSource, StepTime
 from tpuprof.parsers.steps import StepGrid, join_hosts
 from tpuprof.parsers.summary import HostSummary
 
@@ -73,9 +73,11 @@ def _remarks(grid: StepGrid) -> tuple[str, ...]:
     return (dropped, *grid.incomplete)
 
 
-def step_time(grid: StepGrid, note: str) -> StepTime:
-    """Summary over steps, each with its slowest core (`ComputeStepTimeSummaryInMs`); the deviation is the sample's."""
-    durations = grid.longest_ps.astype(np.float64)
+def step_time(durations: NDArray[np.float64], source: StepSource, note: str = "") -> StepTime:
+    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`).
+
+    The deviation is the sample's.
+    """
     return StepTime(
         average_ps=float(durations.mean()),
         standard_deviation_ps=float(durations.std(ddof=1)) if len(durations) > 1 else 0.0,
@@ -83,7 +85,7 @@ def step_time(grid: StepGrid, note: str) -> StepTime:
         minimum_ps=float(durations.min()),
         maximum_ps=float(durations.max()),
         count=len(durations),
-        source=grid.source,
+        source=source,
         note=note,
     )
 

@@ -184,6 +184,15 @@ def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
     return _core()[1].nest(start, end)
 
 
+def self_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: each event's duration less that of its children, and 0 where these overlap one another.
+
+    Args and errors as for `nest`.
+    """
+    own = nest(start, end).self_ps
+    return np.maximum(own, 0) if len(own) and int(own.min()) < 0 else own
+
+
 def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """Exact sums of the values of each key in [0, k), int64[k]; they wrap around where int64 ends.
 

@@ -183,7 +183,7 @@ def test_a_device_bound_program_without_input_events_is_not_called_unknown() -> 
     page = replace(apart_page(), ops=(), stages=())
     bound = replace(page, bottleneck=replace(page.bottleneck, classification="device", idle_percent=0.4))
     text = plain(input_verdict(bound, 120, BLOCK)[0])
-    assert "NOT INPUT-BOUND Only 0.4% of step time is idle" in text
+    assert "NOT INPUT-BOUND At most 0.4% of step time waits for input" in text
     assert "NO INPUT EVENTS" in plain(input_verdict(page, 120, BLOCK)[0])
 
 
@@ -194,3 +194,51 @@ def test_bars_keep_their_place(width: int) -> None:
     assert [plain(line).split()[0] for line in lines[1:]] == ["enqueue", "read", "read", "preprocess", "other"]
     few = host_bars(input_bound_page(), width, BLOCK, 2)
     assert [plain(line).split()[0] for line in few[1:]] == ["read", "preprocess"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_names_take_what_they_need_and_no_more(width: int) -> None:
+    page = input_bound_page()
+    lines = [plain(line).rstrip() for line in op_rows(page, width, BLOCK, None, None)]
+    assert ("category" in lines[0]) == (width >= 80)
+    assert max(map(len, lines)) <= 106
+    whole = "batched_device_put" in lines[-1] and "InfeedEnqueue" in lines[5]
+    assert whole, "short names are never cut"
+
+
+@pytest.mark.parametrize("height", [26, 36])
+def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -> None:
+    page = input_bound_page()
+    found = compose_input(page, 120, height, BLOCK, InputCursor())
+    rows = found.last_step_line - found.first_step_line - 1
+    shown = sum("batched_device_put" in plain(line) for line in found.lines[:height])
+    assert rows >= 4 and (shown or rows == 4)
+
+
+def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
+    page = input_bound_page()
+    assert "16.4% of step time waits for input (mean step: 14.4%)." in plain(input_verdict(page, 120, BLOCK)[0])
+    same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
+    assert "14.4% of step time waits for input." in plain(input_verdict(same, 120, BLOCK)[0])
+
+
+def test_a_program_that_is_bound_by_another_figure_is_not_said_to_wait_for_nothing() -> None:
+    page = input_bound_page()
+    gpu = replace(page, bottleneck=replace(page.bottleneck, input_percent=0.0, statement="30.2% of step time is idle."))
+    text = plain(input_verdict(gpu, 120, BLOCK)[0])
+    assert "PARTLY INPUT-BOUND 30.2% of step time is idle." in text
+
+
+def test_a_graph_of_nothing_is_low() -> None:
+    page = input_bound_page()
+    calm = replace(page, steps=tuple(replace(step, percent_maximum=0.0, core=None) for step in page.steps))
+    found = compose_input(calm, 120, None, BLOCK, InputCursor())
+    assert found.last_step_line - found.first_step_line == 3
+
+
+def test_scaled_parts_are_said_to_be_scaled() -> None:
+    page = input_bound_page()
+    assert "scaled" not in frame(input_pipeline(page, 120, None, BLOCK))
+    assert page.breakdown is not None
+    scaled = replace(page, breakdown=replace(page.breakdown, preprocessing_ps=page.breakdown.preprocessing_ps * 2))
+    assert "its parts are scaled" in frame(input_pipeline(scaled, 120, None, BLOCK))

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.golden import check_golden
-from tests.support.pages import device_less_overview, inference_overview, training_overview
+from tests.support.pages import MS, device_less_overview, inference_overview, training_overview
+from tests.support.serving import five_requests, read_requests, serving_profile
+from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Share, Step, StepBreakdown
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.headline import latency_line, verdict
 from tpuprof.tui.draw.overview import (
     Cursor,
     cells_of,
@@ -19,9 +23,7 @@ from tpuprof.tui.draw.overview import (
     compose,
     overview,
     shared_prefix,
-    small_bar,
     top_ops_table,
-    verdict,
 )
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.draw.steps import AXIS, columns_of, step_detail, step_graph, step_parts
@@ -213,3 +215,32 @@ def test_a_short_table_follows_the_cursor() -> None:
     assert rows[-1].startswith(BLOCK.mark)
     assert "adam/mul" in rows[-1]
     assert "copy.812" in rows[0]
+
+
+@pytest.mark.parametrize("width", range(60, 121, 10))
+def test_the_line_on_a_step_has_whole_figures_only(width: int) -> None:
+    text = plain(step_detail(training_overview().steps, 3, width, BLOCK)).rstrip()
+    assert "…" not in text and text.endswith(("ms", "µs"))
+
+
+@pytest.mark.parametrize(("width", "count"), [(60, 2), (80, 3), (120, 5)])
+def test_a_narrow_latency_line_spares_percentiles_but_not_what_they_are_of(width: int, count: int) -> None:
+    rows = tuple(Percentile(at, Latency(10.0 * MS, None, None, None)) for at in (50.0, 75.0, 90.0, 99.0, 99.9))
+    page = inference([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
+    served = dataclasses.replace(page, percentiles=rows, source="module runs", subject="jit_step(7)", sessions=5)
+    text = plain(latency_line(dataclasses.replace(training_overview(), inference=served), width, BLOCK)[0]).rstrip()
+    assert text.endswith("of 5 runs of jit_step")
+    assert text.count("10.0 ms") == count and "50%" in text and "99%" in text
+
+
+def test_a_narrow_table_of_ops_gives_its_cells_to_the_names() -> None:
+    page = training_overview()
+    narrow, wide = (plain(top_ops_table(page.top_ops, width, BLOCK)[0]) for width in (60, 80))
+    assert "FLOP/s" in wide and "FLOP/s" not in narrow and "self time" in narrow
+    assert {line_width(line) for line in top_ops_table(page.top_ops, 60, BLOCK)} == {60}
+
+
+@pytest.mark.parametrize("eighths", range(1, 33))
+def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
+    filled, empty = small_bar(eighths / 32, 4, ASCII)
+    assert " " not in filled and "." not in filled and filled and len(filled + empty) == 4

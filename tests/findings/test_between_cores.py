@@ -17,7 +17,7 @@ COLLECTIVES = [
 
 def test_exposed_collectives_are_found() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES))
-    assert finding.title == "Collectives not hidden by compute, all-gather-done.3 most"
+    assert finding.title == "Exposed collectives, all-gather-done.3 most"
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
     assert finding.place == Place("timeline", "all-gather-done.3")
     assert finding.evidence == (
@@ -52,7 +52,7 @@ def all_reduces(first: int, second: int) -> Evidence:
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "Of its all-reduces, 32.0 µs a step (88.9%) is waiting for the last core to arrive, 4.00 µs reducing."
+    words = "All-reduces take up to 36.0 µs a step: 32.0 µs waiting for the last core to arrive, 4.00 µs reducing."
     assert words in finding.evidence
 
 

@@ -18,12 +18,12 @@ def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
     ops = (SlowOp("7", "fusion.3", 35 * US), SlowOp("7", "copy.1", 1 * US), SlowOp("2", "fusion.9", 40 * US))
     more = np.array(slower(40, 7))
     finding = the("slow-step", evidence(grid({"compute": 80 + more, "vector": 20 + more / 4}, slow_ops=ops)))
-    assert finding.title == "Step 7 takes 1.50x the median step"
+    assert finding.title == "Step 7 takes 1.50 times the median step"
     assert (finding.worth_ps, finding.is_estimate, finding.place) == (5 * US, False, Place("timeline", "7"))
     assert finding.basis == "Time of the slow steps above the median, divided by the number of steps."
     assert finding.evidence == (
         "Step 7 takes 150 µs, the median 100 µs; 1 step of 10 is slow.",
-        "It has more than the median step: 40.0 µs of matrix ops (80.0%), 10.0 µs of vector ops (20.0%).",
+        "It takes 50.0 µs longer than the median step: 40.0 µs more of matrix ops, 10.0 µs more of vector ops.",
         "Ops that take longer there: fusion.3 35.0 µs.",
     )
 
@@ -58,7 +58,7 @@ def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
     assert found("input", proof) is None
     finding = the("slow-step", proof)
     assert finding.place == Place("input", "7")
-    assert finding.evidence[1] == "It has more than the median step: 40.0 µs of waiting for input (100.0%)."
+    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step: 40.0 µs more of waiting for input."
 
 
 def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:

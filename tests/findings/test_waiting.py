@@ -18,7 +18,7 @@ def test_steps_that_wait_for_infeed_are_found() -> None:
     assert (finding.worth_ps, finding.worth_fraction, finding.per) == (20 * US, 0.2, "step")
     assert not finding.is_estimate
     assert finding.basis == "Mean over cores and complete steps of time in infeed ops."
-    assert finding.evidence == ("The device waits for input 20.0 µs a step (20.0%) on average, 20.0 µs in step 0.",)
+    assert finding.evidence == ("The device waits for input 20.0 µs a step (20.0%), mean over cores and steps.",)
     assert finding.place == Place("input", "0")
 
 
@@ -103,7 +103,7 @@ def test_idle_gaps_say_what_the_host_did() -> None:
     assert finding.evidence == (
         "Between its ops the device is idle for 10.0 µs a step (10.0%), other than for input.",
         "10 long gaps on the core that is idle most, the longest 14.0 µs.",
-        "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of that (12 times).",
+        "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of the idle time (12 times).",
     )
     assert finding.place == Place("timeline", "0")
 
@@ -129,7 +129,7 @@ def test_an_async_op_under_way_explains_idle_time() -> None:
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
     assert finding.title == "Device idle while all-gather.3 is under way"
     assert finding.place == Place("timeline", "all-gather.3")
-    assert "Asynchronous op all-gather.3 is under way for 60.0% of that." in finding.evidence
+    assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
     short = GapActivity(async_op="all-gather.3", async_ps=20 * US, gap_ps=100 * US)
     assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == Place("timeline", "0")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.golden import PROFILES, golden_answer
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.overview_page import Overview, StepBreakdown
 from tpuprof.parsers.summary import HostSummary, summarise
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -167,7 +167,7 @@ def step_fields(page: Overview) -> dict[str, Value]:
     """Step table and its averages; only for marked steps, XProf infers none."""
     time = page.performance.step_time
     steps = page.steps if time is not None and time.source == "steps" else ()
-    rows = [step.breakdown for step in steps if step.breakdown is not None]
+    rows = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
     fields: dict[str, Value] = {}
     percent = [row.infeed_percent_maximum for row in rows]
     mean = sum(percent) / len(percent) if percent else 0.0

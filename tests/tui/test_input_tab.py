@@ -11,7 +11,8 @@ from textual.app import App, ComposeResult
 from tests.support.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
 from tests.tui.stage import ENVIRONMENT
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.tabs.input_pipeline import InputPipelineTab, InputPlace, find_input
+from tpuprof.tui.tabs.graph_tab import Place
+from tpuprof.tui.tabs.input_pipeline import InputPipelineTab, find_input
 from tpuprof.tui.tabs.states import Searching
 from tpuprof.tui.terminal import detect
 from tpuprof.tui.widgets.line_canvas import Look
@@ -60,14 +61,14 @@ def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
             await pilot.pause()
             for _ in range(20):
                 tab.move(0, 1)
-            assert tab.place == InputPlace("ops", 7)
+            assert tab.place == Place("ops", 7)
             assert tab.selection == "batched_device_put"
             await pilot.pause()
             assert f"{BLOCK.mark}batched_device_put" in shown(tab)
             tab.ends(-1)
-            assert tab.place == InputPlace("ops", 0)
+            assert tab.place == Place("ops", 0)
             tab.move(1, 0)
-            assert tab.place == InputPlace("steps", 3)  # the one that waits most
+            assert tab.place == Place("steps", 3)  # the one that waits most
             assert tab.selection == "103"
             tab.move(-1, 0)
             assert tab.selection == "102"
@@ -150,5 +151,5 @@ def test_details_say_all_there_is(width: int) -> None:
 
 def test_find_keeps_the_order_of_the_page() -> None:
     found = find_input(input_bound_page(), "Iterator")
-    assert found == tuple(InputPlace("ops", at) for at in sorted(place.index for place in found))
+    assert found == tuple(Place("ops", at) for at in sorted(place.index for place in found))
     assert set(INPUT_PAGES) == {"input-bound", "no-input", "apart"}

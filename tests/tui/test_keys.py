@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from tests.support.pages import device_less_overview, training_overview
 from tests.tui.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, on_stage, settled, until
 from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.tabs.overview import OverviewTab, Place
+from tpuprof.tui.tabs.graph_tab import Place
+from tpuprof.tui.tabs.overview import OverviewTab
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 

@@ -58,7 +58,8 @@ def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
     if not goes_somewhere(finding, page):
         return ""
     if place.tab == "overview":
-        return f"{glyphs.arrow} step {cut(clean(place.target or '', glyphs.name == 'ascii'), 8, glyphs)}"
+        step = cut(clean(place.target or "", glyphs.name == "ascii"), 8, glyphs)
+        return f"{glyphs.arrow} step" + (f" {step}" if width >= _NARROW else "")
     number, name = TAB_KEYS[place.tab]
     return f"{glyphs.arrow} {number}" + (f" {name}" if width >= _NARROW else "")
 
@@ -132,11 +133,13 @@ def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.dot} ", "key")])
     lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs)]
     words = _jump(finding, page, ascii_only)
-    return [*lines, fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("Esc o ", "key")])] if words else lines
+    if words:
+        lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("o ", "key")])]
+    return lines
 
 
 def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
-    """What `o` shows, in words; nothing where it is all here. The key is the page's: the details are closed first."""
+    """What `o` shows, in words; nothing where it is all here."""
     place = place_of(finding, page)
     if not goes_somewhere(finding, page):
         return ""

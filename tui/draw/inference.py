@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, InferencePage, Latency, Percentile
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
-from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
-
-WIDE = 110
-"""Cells from which on the tables have more columns."""
 
 _FIGURE = 10
 _LEAST_BAR = 8

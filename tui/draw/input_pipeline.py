@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InputPipelinePage
+from tpuprof.parsers.pages.bottleneck import MODERATELY_INPUT_BOUND
+from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InfeedPercent, InputPipelinePage
+from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.input_waits import wait_detail, wait_graph
-from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
-from tpuprof.tui.draw.overview import TALL, WIDE, small_bar
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, beside, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, plain
 
 _SHORT: Mapping[str, str] = {
@@ -39,8 +40,14 @@ _STYLE: Mapping[str, StyleKey] = {
 LEAST_VERDICT, LEAST_GRAPH, LEAST_ROWS = 3, 2, 3
 """Lines that verdict, graph and table have even on a crowded screen."""
 
+GOOD_GRAPH = 4
+"""Rows of the graph beyond which further ops come first."""
+
 FEW_BARS = 3
 """Parts of the host's time that a screen shows which is not tall."""
+
+_LEAST_NAME = 30
+"""Cells that names have where there is room, however short they are, so that the columns do not stand at the left."""
 
 _DEEPEST = 8
 """Stages by which a row is indented at most."""
@@ -56,10 +63,11 @@ class InputCursor:
 
 @dataclass(frozen=True, slots=True)
 class InputFrame:
-    """The page in lines; where the graph and the rows of the op table begin, -1 for what is not shown."""
+    """The page in lines; where the graph begins and ends and the op table begins, -1 for what is not shown."""
 
     lines: tuple[Line, ...]
     first_step_line: int
+    last_step_line: int
     first_op_line: int
 
 
@@ -69,7 +77,9 @@ class InputFrame:
 def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
     cards = [_time_card(page, glyphs), _wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
-    widths = [width * share // 80 for share in _CARDS]
+    if width < NARROW:
+        del cards[2]
+    widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
     widths.append(width - sum(widths))
     blocks = [[_apart(row, room, glyphs) for row in card] for card, room in zip(cards, widths, strict=True)]
     return beside(blocks, widths)
@@ -78,6 +88,9 @@ def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[
 _Card = list[list[Span]]
 _CARDS = (20, 17, 24)
 """Cells of 80 that the cards but the last one have."""
+
+_FEW_CARDS = (28, 28)
+"""The same on a narrow screen, which has no room for the range over the steps."""
 
 
 def _apart(row: list[Span], width: int, glyphs: Glyphs) -> Line:
@@ -108,7 +121,7 @@ def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
         return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
     key: StyleKey = "good" if found.average < 5 else "bad" if found.average >= 20 else "warn"
     filled, empty = small_bar(found.average / 100, 12, glyphs)
-    return [label, [(percent(found.average), key), (" average", "dim")], [(filled, key), (empty, "rule")]]
+    return [label, [(percent(found.average), key), (" mean step", "dim")], [(filled, key), (empty, "rule")]]
 
 
 def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -142,15 +155,29 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
 }
 
 
+def _share_waiting(share: float, steps: InfeedPercent) -> str:
+    """How much of the time waits, and of the mean step: that is less where the longer steps wait more."""
+    if abs(share - steps.average) < _SAME_PERCENT:
+        return f"{percent(share)} of step time waits for input."
+    return f"{percent(share)} of step time waits for input (mean step: {percent(steps.average)})."
+
+
+_SAME_PERCENT = 0.1
+"""Percent by which two shares may differ that are said to be the same."""
+
+
 def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
     """Whether input holds the program up, and what to do about it; at most so many lines."""
     (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
-    advice = list(page.next_steps)  # the bottleneck's own statement is the overview's
-    if share is not None:
-        statement = f"{percent(share)} of step time waits for input."
-    elif page.bottleneck.classification == "device":
-        idle = percent(page.bottleneck.idle_percent)
-        statement = f"Only {idle} of step time is idle, so no more than that waits for input."
+    advice = list(page.next_steps)  # the bottleneck's own are the overview's
+    is_bound = page.bottleneck.classification in ("host", "both")
+    if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
+        statement = _share_waiting(share, page.infeed_percent)
+    elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
+        idle = percent(max(0.1, page.bottleneck.idle_percent))
+        statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."
+    elif is_bound:  # by another figure than that share, as on GPUs
+        statement = page.bottleneck.statement
     else:
         sign = sign if page.has_input_events else "NO INPUT EVENTS"
         statement = advice.pop(0) if advice else page.bottleneck.statement
@@ -239,8 +266,8 @@ def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | N
     """
     wide = width >= WIDE
     heading = f"{'count':>7} {'total':>8} " + (f"{'total %':>7} " if wide else "") + f"{'self':>8} {'self %':>6}"
-    kind = f"{'category':<18} " if wide else f"{'category':<10} "
-    room = _name_room(width)
+    kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
+    room = _name_room(page, width)
     lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
     shown = len(page.stages) if most is None else min(most, len(page.stages))
     first = max(0, min(cursor or 0, len(page.stages) - 1) - shown + 1)
@@ -249,16 +276,18 @@ def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | N
     return lines
 
 
-def _name_room(width: int) -> int:
-    return max(8, width - (73 if width >= WIDE else 46))
+def _name_room(page: InputPipelinePage, width: int) -> int:
+    """Cells for the names: all that the columns leave, but no more than the longest name takes."""
+    longest = max((2 * min(stage.depth, _DEEPEST) + len(stage.label) for stage in page.stages), default=0)
+    return max(8, min(width - (73 if width >= WIDE else 46 if width >= NARROW else 35), max(longest, _LEAST_NAME)))
 
 
 def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
     stage, ascii_only, wide = page.stages[at], glyphs.name == "ascii", width >= WIDE
-    op, room = page.ops[stage.op], _name_room(width)
+    op, room = page.ops[stage.op], _name_room(page, width)
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
-    category = f"{op.category:<18} " if wide else f"{_SHORT[op.category]:<10} "
+    category = f"{op.category:<18} " if wide else f"{_SHORT[op.category]:<10} " * (width >= NARROW)
     figures = f"{count(op.occurrences):>7} {duration(op.total_ps, ascii_only):>8} "
     figures += f"{percent(op.total_percent):>7} " if wide else ""
     figures += f"{duration(op.self_ps, ascii_only):>8} {percent(op.self_percent):>6}"
@@ -296,10 +325,24 @@ def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Lin
             reasons.setdefault(reason, []).append(_NAMES[key])
     for reason, names in reasons.items():
         lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    if _is_scaled(page):
+        words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
+        lines += wrap(f"{words}; the table has the ops' own times", width, "dim", glyphs, [("   ", "dim")])
     if len({op.group for op in page.ops}) > 1:
-        words = "percentages of wait, transfer and produce are of these rows' own time, those of the others of theirs"
+        words = "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
         lines += wrap(words, width, "dim", glyphs, [("   ", "dim")])
     return lines
+
+
+def _is_scaled(page: InputPipelinePage) -> bool:
+    """Whether the parts of making input are not what its ops add up to."""
+    own = sum(op.self_ps for op in page.ops if op.group == "input_op")
+    parts = sum(bar.size for bar in _making(page))
+    return bool(parts) and abs(parts - own) > _SCALED * max(parts, own)
+
+
+_SCALED = 0.01
+"""Difference from which on a part of the whole is worth a word."""
 
 
 def input_pipeline(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
@@ -318,13 +361,13 @@ def compose_input(
     crowd = (len(bars) + 3 + min(len(page.ops), LEAST_ROWS) if page.ops else 0) + (LEAST_GRAPH + 3 if page.steps else 0)
     most = None if tall or not page.has_input_events else max(LEAST_VERDICT, (height or 0) - len(lines) - crowd)
     lines += input_verdict(page, width, glyphs, most)
-    first_step = first_op = -1
+    first_step = last_step = first_op = -1
     if page.steps:
         lines.append(_steps_rule(page, width, glyphs))
         first_step = len(lines)
-        rest = len(bars) + 3 + min(len(page.ops), LEAST_ROWS + 1) if page.ops else 0
-        rows = 8 if height is None else max(LEAST_GRAPH, min(10, height - len(lines) - 2 - rest))
+        rows = 8 if height is None else _graph_rows(height - len(lines) - 2, len(bars) + 3, len(page.stages))
         lines += _steps(page, width, rows, glyphs, cursor.step)
+        last_step = len(lines) - 1
     if page.ops:
         lines += [rule("Host", width, glyphs, "time of its threads, added up"), *bars]
         room = len(page.stages) if height is None else max(LEAST_ROWS, height - len(lines) - 2)
@@ -334,7 +377,20 @@ def compose_input(
         lines += op_rows(page, width, glyphs, cursor.op, shown)
     notes = input_notes(page, width, glyphs)
     lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes] if notes else []
-    return InputFrame(tuple(fit(line, width, glyphs) for line in lines), first_step, first_op)
+    return InputFrame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+
+
+def _graph_rows(room: int, around: int, ops: int) -> int:
+    """Rows of the graph: beyond a good height only those that the table has no use for.
+
+    Args:
+        room: lines for graph and table together; around: those that stand around the rows of the table.
+        ops: rows of the table.
+    """
+    if not ops:
+        return max(LEAST_GRAPH, min(10, room))
+    least = max(LEAST_GRAPH, min(GOOD_GRAPH, room - around - min(ops, LEAST_ROWS + 1)))
+    return max(least, min(10, room - around - ops))
 
 
 def _ops_title(page: InputPipelinePage, shown: int) -> str:
@@ -357,6 +413,7 @@ def _steps(page: InputPipelinePage, width: int, rows: int, glyphs: Glyphs, curso
         why = page.unknown.get("device.infeed_percent", "")
         return wrap(f"unknown: {why}", width, "dim", glyphs, [(" ", "dim")])
     at = cursor if cursor is not None else page.worst_step
+    rows = LEAST_GRAPH if page.worst_step is None else rows
     graph = wait_graph(page.steps, width, rows, glyphs, cursor)
     if at is None:
         return [*graph, fit([(" no step waits for input", "dim")], width, glyphs)]

@@ -9,6 +9,18 @@ from collections.abc import Iterable, Sequence
 from tpuprof.parsers.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
+WIDE = 110
+"""Cells from which on the page shows more columns."""
+
+NARROW = 72
+"""Cells below which a table gives up columns for the names."""
+
+LOW = 21
+"""Rows up to which the verdict is cut to three lines."""
+
+TALL = 30
+"""Rows from which on the page has air and every line of the verdict."""
+
 
 def clean(text: str, ascii_only: bool = False) -> str:
     """Text of a profile, fit for cells: nothing but one-cell characters, all else shown by a placeholder."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import byte_rate, count, duration, flop_rate, intensity, percent, share, size
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.op_columns import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
 from tpuprof.tui.draw.op_columns import used as used_words
-from tpuprof.tui.draw.overview import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 
 if TYPE_CHECKING:

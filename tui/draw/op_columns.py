@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share
 from tpuprof.tui.draw.layout import clean, cut_middle
-from tpuprof.tui.draw.overview import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Column
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit
 from tpuprof.tui.draw.op_columns import bandwidth_style, flops_style, short_program, used
-from tpuprof.tui.draw.overview import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 
 if TYPE_CHECKING:

@@ -9,40 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, OpClass, Overview, Share, StepTime, TopOp
+from tpuprof.parsers.pages.overview_page import Overview, Share, TopOp
+from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
 from tpuprof.tui.draw.findings import findings_heading, findings_table
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import beside, clean, cut_middle, fit, rule, wrap
-from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width, plain
+from tpuprof.tui.draw.headline import headline, latency_line, verdict
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.steps import parts_legend, step_detail, step_graph
-
-WIDE = 110
-"""Cells from which on the page shows more columns."""
-
-LOW = 21
-"""Rows up to which the verdict is cut to three lines."""
-
-TALL = 30
-"""Rows from which on the page has air and every line of the verdict."""
-
-CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "class.compute",
-    "vector": "class.vector",
-    "copy": "class.copy",
-    "collective": "class.collective",
-    "host": "class.host",
-    "idle": "class.idle",
-    "unknown": "class.unknown",
-}
-ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "on.compute",
-    "vector": "on.vector",
-    "copy": "on.copy",
-    "collective": "on.collective",
-    "host": "on.host",
-    "idle": "on.idle",
-    "unknown": "on.unknown",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,170 +36,6 @@ class Frame:
     first_step_line: int
     last_step_line: int
     first_op_line: int
-
-
-# --- headline ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Card:
-    label: str
-    value: float | None
-    key: StyleKey
-    note: str
-
-
-def _level(value: float | None, good: float, bad: float) -> StyleKey:
-    """Colour of a percentage by two thresholds; which of them is larger says which way is good."""
-    if value is None:
-        return "dim"
-    if good < bad:
-        return "good" if value <= good else "bad" if value >= bad else "warn"
-    return "good" if value >= good else "bad" if value <= bad else "warn"
-
-
-def _cards(page: Overview) -> list[_Card]:
-    p = page.performance
-    if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
-        return _gpu_cards(page)
-    cards = [
-        _Card("DUTY CYCLE", p.device_duty_cycle_percent, _level(p.device_duty_cycle_percent, 90, 50), "at work"),
-        _Card("IDLE", p.device_idle_percent, _level(p.device_idle_percent, 5, 25), "no op runs"),
-        _Card("FLOPS", p.flops_utilization_percent, "strong", "of peak"),
-        _Card("HBM BW", p.memory_bandwidth_utilization_percent, "strong", "of peak"),
-    ]
-    if p.mxu_utilization_percent is not None:
-        cards.append(_Card("MXU", p.mxu_utilization_percent, "strong", "counter"))
-    return cards
-
-
-def _gpu_cards(page: Overview) -> list[_Card]:
-    """What GPUs did, of step time."""
-    parts = [step.breakdown for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
-    total = sum(step.duration_ps for step in page.steps) or 1
-
-    def share(field: str) -> float:
-        return 100.0 * float(sum(getattr(part, field) for part in parts)) / total
-
-    other = share("all_other_ps")
-    return [
-        _Card("COMPUTE", share("device_compute_ps"), "strong", "of steps"),
-        _Card("INPUT", share("input_ps"), "strong", "of steps"),
-        _Card("OTHER", other, _level(other, 5, 25), "idle"),
-        _Card("16-BIT", page.performance.bits16_percent, "strong", "of compute"),
-    ]
-
-
-def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
-    if time is None:
-        rows: list[list[Span]] = [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-        return [fit(row, width, glyphs) for row in rows]
-    inferred = time.source != "steps"
-    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
-    deviation = f"{glyphs.sigma} {duration(time.standard_deviation_ps, ascii_only)}" if width >= 34 else ""
-    rows = [
-        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
-        [
-            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
-            (f"  n={time.count}", "dim"),
-        ],
-        [(f" {low} {glyphs.dash} {high}  ", "text"), (deviation, "dim")],
-    ]
-    return [fit(row, width, glyphs) for row in rows]
-
-
-def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
-    """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
-    eighths = max(1, round(min(1.0, share) * width * 8)) if share > 0 else 0
-    full, rest = divmod(eighths, 8)
-    filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
-    empty = "." if glyphs.name == "ascii" else glyphs.horizontal
-    return filled, empty * (width - len(filled))
-
-
-def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
-    """Three rows of cards: label, figure, and its range or a bar."""
-    cards = _cards(page)
-    step_width = max(22, min(36, width - 14 * len(cards)))
-    each = max(1, (width - step_width) // len(cards))
-    blocks: list[list[Line]] = [_step_card(page.performance.step_time, step_width, glyphs)]
-    widths = [step_width]
-    for at, card in enumerate(cards):
-        room = each if at < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
-        filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
-        key: StyleKey = "dim" if card.value is None else card.key
-        note = f" {card.note}" if room >= 18 and card.value is not None else ""
-        rows: list[list[Span]] = [
-            [(card.label, "dim")],
-            [(percent(card.value), key), (note, "dim")],
-            [(filled, key), (empty, "rule")] if card.value is not None else [("unknown", "dim")],
-        ]
-        blocks.append([fit(row, room, glyphs) for row in rows])
-        widths.append(room)
-    return beside(blocks, widths)
-
-
-# --- verdict -------------------------------------------------------------------------------------------------------
-
-_SIGNS: dict[str, tuple[str, StyleKey]] = {
-    "host": ("INPUT-BOUND", "bad"),
-    "both": ("PARTLY INPUT-BOUND", "warn"),
-    "device": ("DEVICE-BOUND", "good"),
-}
-
-
-def _sign(page: Overview) -> tuple[str, StyleKey]:
-    """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
-    if page.bottleneck.classification != "unknown":
-        return _SIGNS[page.bottleneck.classification]
-    most = max(page.shares, key=lambda share: share.time_ps, default=None)
-    if most is None or most.fraction < 0.5:
-        return ("", "text")
-    return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
-
-
-def verdict(
-    page: Overview, width: int, glyphs: Glyphs, most: int | None = None, with_advice: bool = True
-) -> list[Line]:
-    """What holds the program up, and what to do first; at most so many lines."""
-    sign, key = _sign(page)
-    first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
-    words = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
-    advice: list[Line] = []
-    for sentence in page.bottleneck.next_steps if with_advice else ():
-        advice += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
-    if most is None:
-        return words + advice
-    kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
-    return _shortened(words, kept, width, glyphs) + _shortened(advice, most - min(kept, len(words)), width, glyphs)
-
-
-def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """At most so many lines; where some are left out, the last one kept says so."""
-    if len(lines) <= most:
-        return lines
-    if most < 1:
-        return []
-    hidden = len(lines) - most
-    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
-    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
-    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
-
-
-def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
-    """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
-    found = page.inference
-    if found is None:
-        return []
-    ascii_only = glyphs.name == "ascii"
-    spans: list[Span] = [(" LATENCY", "dim")]
-    for row in found.percentiles:
-        spans += [(f"  {row.percentile:g}% ", "dim"), (duration(row.latency.total_ps, ascii_only), "strong")]
-    subject = clean(found.subject.partition("(")[0], ascii_only)
-    what = "requests" if found.source == "requests" else f"runs of {subject}"
-    spans.append((f"  of {count(found.sessions)} {what}", "dim"))
-    return [fit(spans, width, glyphs)]
 
 
 # --- device time by class ------------------------------------------------------------------------------------------
@@ -251,7 +61,7 @@ def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False)
     """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
-        return [fit([(f" {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
+        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
     bar: list[Span] = [(" ", "text")]
     for share, cells in zip(page.shares, cells_of(page.shares, width - 2), strict=True):
         kind, letter = share.op_class, CLASS_LETTER[share.op_class]
@@ -293,7 +103,8 @@ def top_ops_table(
     if not top_ops:
         return [fit([(" no ops", "dim")], width, glyphs)]
     wide = width >= WIDE
-    heading = f"{'self %':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9} {'count':>7} {'FLOP/s':>6}"
+    heading = f"{'self %':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9}"
+    heading += f" {'count':>7} {'FLOP/s':>6}" if width >= NARROW else ""
     heading += f"  {'category':<20}" if wide else ""
     lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
     largest = max(op.self_time_percent for op in top_ops) or 1.0
@@ -322,8 +133,10 @@ def _op_row(op: TopOp, name: str, largest: float, selected: bool, width: int, gl
     ascii_only, wide = glyphs.name == "ascii", width >= WIDE
     filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
     figures = f"{percent(op.self_time_percent):>6}" + (f" {percent(op.cumulative_percent):>7}" if wide else "")
-    figures += f" {duration(op.self_time_ps, ascii_only):>9} {count(op.occurrences):>7}"
-    figures += f" {flop_rate(op.gflops_per_second):>6}  "
+    figures += f" {duration(op.self_time_ps, ascii_only):>9}"
+    if width >= NARROW:
+        figures += f" {count(op.occurrences):>7} {flop_rate(op.gflops_per_second):>6}"
+    figures += "  "
     if wide:
         category = clean(op.hlo_category or "unknown", ascii_only)
         figures += f"{cut_middle(category, 20, glyphs):<20}  "
@@ -421,16 +234,17 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     lines.append(_device_rule(page, width, glyphs))
     crowded = height is not None and height <= LOW and bool(page.findings)
     lines += class_bar(page, width, glyphs, crowded)
-    first_step = -1
+    first_step = last_step = -1
     if page.steps:
         lines.append(_steps_rule(page, width, glyphs))
         first_step = len(lines)
         rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 4))
         lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
         lines.append(step_detail(page.steps, cursor.step, width, glyphs))
+        last_step = len(lines) - 1
     first_op = -1
     if page.top_ops:
-        room = len(page.top_ops) if height is None else max(2, height - len(lines) - 2)
+        room = len(page.top_ops) if height is None else max(1 if crowded else 2, height - len(lines) - 2)
         shown = min(len(page.top_ops), room)
         lines.append(rule("Top ops", width, glyphs, _ops_title(page, shown, width, glyphs)))
         first_op = len(lines) + 1
@@ -439,7 +253,7 @@ def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, curs
     if remarks:
         lines.append(rule("Notes, and what this profile cannot tell", width, glyphs))
         lines += remarks
-    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, first_op)
+    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
 
 
 def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
@@ -487,5 +301,5 @@ def _steps_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
     time = page.performance.step_time
     kind = "step" if time is None or time.source == "steps" else "module period"
     title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
-    legend = parts_legend(glyphs) if any(step.breakdown for step in page.steps) else ()
+    legend = parts_legend(page.steps, glyphs)
     return (*rule("Steps", width - line_width(legend), glyphs, title), *legend)

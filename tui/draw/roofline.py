@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
-from tpuprof.tui.draw.overview import CLASS_STYLE
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from statistics import median
 from tpuprof.parsers.pages.overview_page import GenericBreakdown, Step
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 SLOW = 1.15
 """A step is called slow from this multiple of the median on."""
@@ -29,6 +29,12 @@ _LEGEND: dict[StyleKey, str] = {
     "class.collective": "all-reduce",
     "class.host": "host",
     "class.idle": "idle",
+}
+_GENERIC_LEGEND: dict[StyleKey, str] = {
+    "busy": "busy",
+    "class.collective": "collectives",
+    "class.host": "copies",
+    "class.idle": "other",
 }
 
 
@@ -215,16 +221,20 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     times = step.duration_ps / middle if middle else 1.0
     name = clean(step.name, ascii_only)
     ratio = f"{significant(times)}{glyphs.times}"
-    if cursor is None and times < SLOW:
+    if cursor is None and times < SLOW and len(steps) > 1:
         return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
     spans: list[Span] = [
-        (" step " if cursor is not None else " slowest: step ", "dim"),
+        (" step " if cursor is not None or len(steps) == 1 else " slowest: step ", "dim"),
         (name, "strong"),
         (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
-        (f", {ratio} median", "bad" if times >= SLOW else "dim"),
     ]
+    if len(steps) > 1:
+        spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for part in _by_excess(steps, at) if step.breakdown is not None else ():
-        spans += [("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text")]
+        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text"))
+        if line_width((*spans, *more)) > width:
+            break  # the details of the step have them all
+        spans += more
     return fit(spans, width, glyphs)
 
 
@@ -236,9 +246,13 @@ def _by_excess(steps: Sequence[Step], at: int) -> list[Part]:
     return sorted(mine, key=lambda part: usual[part.word] - part.size)
 
 
-def parts_legend(glyphs: Glyphs) -> Line:
-    """What the colours of the columns mean, from the bottom up."""
+def parts_legend(steps: Sequence[Step], glyphs: Glyphs) -> Line:
+    """What the colours of the columns mean, from the bottom up; nothing where no step is broken down."""
+    if all(step.breakdown is None for step in steps):
+        return ()
+    is_generic = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
     spans: list[Span] = []
     for key, letter in _LETTER.items():
-        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {_LEGEND[key]}  ", "dim")]
+        word = (_GENERIC_LEGEND if is_generic else _LEGEND)[key]
+        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {word}  ", "dim")]
     return tuple(spans)

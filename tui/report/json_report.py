@@ -15,6 +15,7 @@ from tpuprof.parsers.pages.overview_page import (
     GenericBreakdown,
     Overview,
     Performance,
+    SparseCoreTime,
     Step,
     StepBreakdown,
     StepTime,
@@ -38,6 +39,7 @@ NOT_FINITE = "the figure is not a finite number"
 # In lists one reason stands for every element that is null: `[]` is any index.
 _ELEMENT_REASONS = {
     "steps[].breakdown_ms": "these steps are not marked in the profile, so their time cannot be taken apart",
+    "steps[].sparse_core_ms": "the profile has no SparseCores with steps",
     "steps[].breakdown_ms.host_compute": "what the host did is part of all other time",
     "steps[].breakdown_ms.kernel_launch": "what the host did is part of all other time",
     "steps[].breakdown_ms.compile": "what the host did is part of all other time",
@@ -203,7 +205,14 @@ def _step(step: Step) -> dict[str, object]:
         "start_ps": step.start_ps,
         "duration_ms": _ms(step.duration_ps),
         "breakdown_ms": _breakdown(step.breakdown),
+        "sparse_core_ms": _sparse_core(step.sparse_core),
     }
+
+
+def _sparse_core(time: SparseCoreTime | None) -> dict[str, object] | None:
+    if time is None:
+        return None
+    return {"step": _ms(time.step_ps), "compute": _ms(time.compute_ps), "idle": _ms(time.idle_ps)}
 
 
 def _breakdown(parts: StepBreakdown | GenericBreakdown | None) -> dict[str, object] | None:

@@ -57,7 +57,8 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
     rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
     if rank:
         rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
-    return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+    jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)]
+    return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs), *jump]
 
 
 def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
@@ -92,6 +93,10 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
             ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
             ("idle", duration(parts.idle_ps, ascii_only)),
         ]
+    if step.sparse_core is not None:
+        beside = step.sparse_core
+        words = f"{duration(beside.compute_ps, ascii_only)} compute, {duration(beside.idle_ps, ascii_only)} idle"
+        rows.append(("SparseCores beside", words))
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
     return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
 

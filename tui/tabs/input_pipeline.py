@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
-
-from textual.events import Resize
 
 from tpuprof.parsers.pages.input_page import InputOp, InputPipelinePage, StepWait
 from tpuprof.tui.draw.format import count, duration, percent
@@ -14,38 +10,51 @@ from tpuprof.tui.draw.input_pipeline import InputCursor, compose_input, input_ve
 from tpuprof.tui.draw.input_waits import wait_detail
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.base import Tab
-from tpuprof.tui.tabs.states import Searching, State, state_lines
+from tpuprof.tui.tabs.graph_tab import GraphTab, Place, step_at, steps_named
+from tpuprof.tui.tabs.states import State, state_lines
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
 
-Panel = Literal["ops", "steps"]
 _LABEL = 22
 
 
-@dataclass(frozen=True, slots=True)
-class InputPlace:
-    """A row of the op table or a step of the page, by index."""
+MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        "Waits",
+        "share of a step in which the device waits for input: time in infeed ops; in a program without any, "
+        "idle time while the host waits for input or sends it. Each step counts with its worst core. The mean "
+        "step's share is less than that of all step time where the longer steps wait more.",
+    ),
+    ("Graph", "one column a step: solid up to the mean over the cores, light up to the core that waits most."),
+    (
+        "making input",
+        "ops that read and prepare data. With infeed their time is scaled, so that enqueues keep the share "
+        "of time that they take.",
+    ),
+    ("read", "files read when their data is asked for; read ahead: with a prefetch, interleave or cache around it."),
+    (
+        "feeding",
+        "wait: the program stands in a loader. transfer: data on its way to the device. produce: another thread "
+        "stands in a loader.",
+    ),
+    (
+        "self",
+        "time of an op without the ops inside it; total: with them. Both over all threads, which run side by side.",
+    ),
+    ("self %", "of the self time of all ops that make input, or of all rows that feed the device."),
+    ("n/a", "the profile cannot tell: the page says why. It is never 0 instead."),
+)
 
-    panel: Panel
-    index: int
 
-
-class InputPipelineTab(Tab):
+class InputPipelineTab(GraphTab):
     """Shows an input pipeline page, or the state of loading one."""
+
+    MEANINGS = MEANINGS
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: InputPipelinePage | None = None
-        self._state: State = Searching("")
-        self._panel: Panel = "ops"
-        self._step: int | None = None
-        self._op = 0
-        self._first_op_line = -1
-        self._first_step_line = -1
-        self._matches: tuple[InputPlace, ...] = ()
-        self._match = -1
         self._wanted_step = ""
 
     # --- what it shows
@@ -72,9 +81,7 @@ class InputPipelineTab(Tab):
         glyphs = self.look.glyphs
         if self._page is None:
             return state_lines(self._state, width, height, glyphs)
-        frame = compose_input(self._page, width, height, glyphs, InputCursor(self._step, self._op))
-        self._first_step_line, self._first_op_line = frame.first_step_line, frame.first_op_line
-        return frame.lines
+        return self._drawn(compose_input(self._page, width, height, glyphs, InputCursor(self._step, self._op)))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -124,11 +131,11 @@ class InputPipelineTab(Tab):
         return step.name if step is not None else op.name if op is not None else None
 
     @property
-    def place(self) -> InputPlace | None:
+    def place(self) -> Place | None:
         """Where the cursor is."""
         if self._selected_step is not None and self._step is not None:
-            return InputPlace("steps", self._step)
-        return InputPlace("ops", self._op) if self._selected_op is not None else None
+            return Place("steps", self._step)
+        return Place("ops", self._op) if self._selected_op is not None else None
 
     @property
     def _selected_step(self) -> StepWait | None:
@@ -155,18 +162,11 @@ class InputPipelineTab(Tab):
             return
         if across and page.steps:
             first = page.worst_step or 0
-            self._go(InputPlace("steps", first if self._step is None else self._step + across))
+            self._go(Place("steps", first if self._step is None else self._step + across))
         elif down and page.stages:
-            self._go(InputPlace("ops", self._op + down))
+            self._go(Place("ops", self._op + down))
         elif down:
             super().move(across, down)
-
-    def on_resize(self, event: Resize) -> None:
-        """Keeps what is under the cursor in sight."""
-        super().on_resize(event)
-        place = self.place
-        if place is not None and (place.panel == "steps" or place.index):
-            self._go(place)
 
     def ends(self, direction: int) -> None:
         """First or last of what the cursor moved over last."""
@@ -175,17 +175,17 @@ class InputPipelineTab(Tab):
             return
         last = len(page.steps if self._panel == "steps" else page.stages) - 1
         if last >= 0:
-            self._go(InputPlace(self._panel, 0 if direction < 0 else last))
+            self._go(Place(self._panel, 0 if direction < 0 else last))
 
     def show_step(self, name: str) -> None:
         """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
         if self._page is not None:
-            at = next((at for at, step in enumerate(self._page.steps) if step.name == name), None)
+            at = step_at(self._page.steps, name)
             if at is not None:
-                self._go(InputPlace("steps", at))
+                self._go(Place("steps", at))
 
-    def _go(self, place: InputPlace) -> None:
+    def _go(self, place: Place) -> None:
         page = self._page
         if page is None:
             return
@@ -194,83 +194,19 @@ class InputPipelineTab(Tab):
             self._step = max(0, min(place.index, len(page.steps) - 1))
         else:
             self._op = max(0, min(place.index, len(page.stages) - 1))
-        self.redraw()
-        line = self._first_step_line
-        if place.panel == "ops":
-            rows = enumerate(self.lines)
-            line = next((y for y, drawn in rows if drawn and drawn[0][0] == self.look.glyphs.mark), self._first_op_line)
-        if line >= 0:
-            self.scroll_to_line(line)
+        self._show_place(place, is_first=place.panel == "ops" and self._op == 0)
 
-    # --- searching
-
-    def search(self, text: str) -> str:
-        """Finds ops by name or category and steps by name; moves to the first."""
-        self._matches = () if self._page is None or not text else find_input(self._page, text)
-        self._match = -1
-        if not text:
-            return ""
-        if self._matches:
-            self.next_match(1)
-        return _found(self._matches)
-
-    def next_match(self, direction: int) -> str:
-        """Moves to the next match; says its number."""
-        if not self._matches:
-            return "no match"
-        self._match = (self._match + direction) % len(self._matches)
-        self._go(self._matches[self._match])
-        return f"match {self._match + 1} of {len(self._matches)}"
-
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """What the figures of the page mean."""
-        lines: list[Line] = []
-        for name, meaning in MEANINGS:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
-        return lines
+    def find(self, text: str) -> tuple[Place, ...]:
+        """Ops by name or category, steps by name."""
+        return find_input(self._page, text) if self._page is not None else ()
 
 
-MEANINGS: tuple[tuple[str, str], ...] = (
-    (
-        "Waits",
-        "share of a step in which the device waits for input: time in infeed ops; in a program without any, "
-        "idle time while the host waits for input or sends it. Each step counts with its worst core.",
-    ),
-    ("Graph", "one column a step: solid up to the mean over the cores, light up to the core that waits most."),
-    (
-        "making input",
-        "ops that read and prepare data. With infeed their time is scaled, so that enqueues keep the share "
-        "of time that they take.",
-    ),
-    ("read", "files read when their data is asked for; read ahead: with a prefetch, interleave or cache around it."),
-    (
-        "feeding",
-        "wait: the program stands in a loader. transfer: data on its way to the device. produce: another thread "
-        "stands in a loader.",
-    ),
-    (
-        "self",
-        "time of an op without the ops inside it; total: with them. Both over all threads, which run side by side.",
-    ),
-    ("self %", "of the self time of all ops that make input, or of all rows that feed the device."),
-    ("n/a", "the profile cannot tell: the page says why. It is never 0 instead."),
-)
-
-
-def find_input(page: InputPipelinePage, text: str) -> tuple[InputPlace, ...]:
+def find_input(page: InputPipelinePage, text: str) -> tuple[Place, ...]:
     """Ops whose name or category holds the text, then steps whose name does; case does not matter."""
     wanted = text.casefold()
     ops = [page.ops[stage.op] for stage in page.stages]
-    places = [InputPlace("ops", at) for at, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
-    return (*places, *(InputPlace("steps", at) for at, step in enumerate(page.steps) if wanted in step.name.casefold()))
-
-
-def _found(matches: Sequence[InputPlace]) -> str:
-    """``3 ops, 1 step``."""
-    ops = sum(match.panel == "ops" for match in matches)
-    steps = len(matches) - ops
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((ops, "op"), (steps, "step")) if number]
-    return ", ".join(parts) or "no match"
+    places = [Place("ops", at) for at, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
+    return (*places, *steps_named(page.steps, text))
 
 
 def _same_op(old: InputPipelinePage | None, new: InputPipelinePage, index: int) -> int:
@@ -283,8 +219,7 @@ def _same_op(old: InputPipelinePage | None, new: InputPipelinePage, index: int) 
 def _same_step(old: InputPipelinePage | None, new: InputPipelinePage, index: int | None) -> int | None:
     if old is None or index is None or index >= len(old.steps):
         return None
-    name = old.steps[index].name
-    return next((at for at, step in enumerate(new.steps) if step.name == name), None)
+    return step_at(new.steps, old.steps[index].name)
 
 
 # --- one op or step in full ----------------------------------------------------------------------------------------

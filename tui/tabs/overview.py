@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from textual.events import Resize
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
 from tpuprof.tui.draw.findings import finding_details, finding_line, goes_somewhere
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.overview import Cursor, compose
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.base import Tab
 from tpuprof.tui.tabs.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.tabs.states import Searching, State, state_lines
+from tpuprof.tui.tabs.graph_tab import GraphTab, Panel, Place, step_at, steps_named
+from tpuprof.tui.tabs.states import State, state_lines
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
@@ -23,34 +20,40 @@ from tpuprof.tui.widgets.line_canvas import Look
 if TYPE_CHECKING:
     from tpuprof.parsers.findings.finding import Finding
 
-Panel = Literal["findings", "ops", "steps"]
+MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        "Step time",
+        "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
+    ),
+    ("Duty cycle", "share of the capture in which a chip runs an op that neither waits nor moves data for the host."),
+    ("Idle", "share of the capture in which a core ran no op at all."),
+    ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
+    ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
+    (
+        "Why slow?",
+        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, o "
+        "goes to where to look.",
+    ),
+    ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
+    ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
+    ("Steps", "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked."),
+    ("self", "share of the self time of all ops, idle left out: what an op takes without the ops inside it."),
+    ("count", "how often the op ran, summed over cores."),
+    ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
+    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A finding, an op or a step of the page, by index."""
-
-    panel: Panel
-    index: int
-
-
-class OverviewTab(Tab):
+class OverviewTab(GraphTab):
     """Shows an overview, or the state of loading one."""
+
+    MEANINGS = MEANINGS
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: Overview | None = None
-        self._state: State = Searching("")
-        self._panel: Panel = "ops"
         self._list: Panel = "ops"
-        self._step: int | None = None
-        self._op = 0
         self._finding = 0
-        self._first_op_line = -1
-        self._first_step_line = -1
-        self._last_step_line = -1
-        self._matches: tuple[Place, ...] = ()
-        self._match = -1
 
     # --- what it shows
 
@@ -79,10 +82,7 @@ class OverviewTab(Tab):
             return state_lines(self._state, width, height, glyphs)
         finding = self._finding if self._list == "findings" else None
         op = self._op if self._list != "findings" else None
-        frame = compose(self._page, width, height, glyphs, Cursor(self._step, op, finding))
-        self._first_step_line, self._first_op_line = frame.first_step_line, frame.first_op_line
-        self._last_step_line = frame.last_step_line
-        return frame.lines
+        return self._drawn(compose(self._page, width, height, glyphs, Cursor(self._step, op, finding)))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -127,7 +127,7 @@ class OverviewTab(Tab):
         keys += [FootKey("h l", "step")] if page is not None and page.steps else []
         if not keys:
             return super().foot_keys
-        jump = [FootKey("o", "where" if self.selected_finding is not None else "in ops")] if self.commands else []
+        jump = [FootKey("o", "go there" if self.selected_finding is not None else "in ops")] if self.commands else []
         return (*keys, FootKey("Enter", "details"), *jump)
 
     @property
@@ -200,13 +200,6 @@ class OverviewTab(Tab):
             return Place("findings", len(page.findings) - 1)
         return Place("ops", self._op + down) if page.top_ops else Place("findings", 0)
 
-    def on_resize(self, event: Resize) -> None:
-        """Keeps what is under the cursor in sight."""
-        super().on_resize(event)
-        place = self.place
-        if place is not None and (place.panel == "steps" or place.index):
-            self._go(place)
-
     def ends(self, direction: int) -> None:
         """First or last of what the cursor moves over: of the steps, or of findings and ops."""
         page = self._page
@@ -222,7 +215,7 @@ class OverviewTab(Tab):
     def show_step(self, name: str) -> None:
         """Moves to the step of that name, where there is one."""
         if self._page is not None:
-            at = next((at for at, step in enumerate(self._page.steps) if step.name == name), None)
+            at = step_at(self._page.steps, name)
             if at is not None:
                 self._go(Place("steps", at))
 
@@ -237,72 +230,14 @@ class OverviewTab(Tab):
             self._list, self._finding = "findings", max(0, min(place.index, len(page.findings) - 1))
         else:
             self._list, self._op = "ops", max(0, min(place.index, len(page.top_ops) - 1))
-        self.redraw()
-        if self.place == Place(_first_panel(page), 0):
-            self.scroll_lines_to(0)  # what stands above the first row is seen again
-        for line in self._lines_of(place.panel):
-            if line >= 0:
-                self.scroll_to_line(line)
+        self._show_place(place, is_first=self.place == Place(_first_panel(page), 0))
 
-    def _lines_of(self, panel: Panel) -> tuple[int, ...]:
-        """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""
-        if panel == "steps":
-            return (self._last_step_line, self._first_step_line)
-        marked = (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark)
-        return (next(marked, self._first_op_line if panel == "ops" else 0),)
-
-    # --- searching
-
-    def search(self, text: str) -> str:
-        """Finds ops by name or category and steps by name; moves to the first."""
-        self._matches = () if self._page is None or not text else find(self._page, text)
-        self._match = -1
-        if not text:
-            return ""
-        if self._matches:
-            self.next_match(1)
-        return found(self._matches)
-
-    def next_match(self, direction: int) -> str:
-        """Moves to the next match; says its number."""
-        if not self._matches:
-            return "no match"
-        self._match = (self._match + direction) % len(self._matches)
-        self._go(self._matches[self._match])
-        return f"match {self._match + 1} of {len(self._matches)}"
-
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """What the figures of the overview mean."""
-        lines: list[Line] = []
-        for name, meaning in MEANINGS:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
-        return lines
+    def find(self, text: str) -> tuple[Place, ...]:
+        """Findings and ops by their words, steps by name."""
+        return find(self._page, text) if self._page is not None else ()
 
 
 _TITLES: dict[Panel, str] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
-
-MEANINGS: tuple[tuple[str, str], ...] = (
-    (
-        "Step time",
-        "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
-    ),
-    ("Duty cycle", "share of the capture in which a chip runs an op that neither waits nor moves data for the host."),
-    ("Idle", "share of the capture in which a core ran no op at all."),
-    ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
-    ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
-    (
-        "Why slow?",
-        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, o "
-        "goes to where to look.",
-    ),
-    ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
-    ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
-    ("Steps", "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked."),
-    ("self", "share of the self time of all ops, idle left out: what an op takes without the ops inside it."),
-    ("count", "how often the op ran, summed over cores."),
-    ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
-    ("n/a", "the profile cannot tell: the notes (w) say why. It is never 0 instead."),
-)
 
 
 def find(page: Overview, text: str) -> tuple[Place, ...]:
@@ -314,15 +249,7 @@ def find(page: Overview, text: str) -> tuple[Place, ...]:
         for at, op in enumerate(page.top_ops)
         if any(wanted in (words or "").casefold() for words in (op.name, op.category, op.hlo_category, op.op_class))
     ]
-    steps = (Place("steps", at) for at, step in enumerate(page.steps) if wanted in step.name.casefold())
-    return (*reasons, *ops, *steps)
-
-
-def found(matches: Sequence[Place]) -> str:
-    """``3 ops, 1 step``."""
-    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in ("findings", "ops", "steps")]
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number]
-    return ", ".join(parts) or "no match"
+    return (*reasons, *ops, *steps_named(page.steps, text))
 
 
 def _first_panel(page: Overview) -> Panel:
@@ -340,5 +267,4 @@ def _same_op(old: Overview | None, new: Overview, index: int) -> int:
 def _same_step(old: Overview | None, new: Overview, index: int | None) -> int | None:
     if old is None or index is None or index >= len(old.steps):
         return None
-    name = old.steps[index].name
-    return next((at for at, step in enumerate(new.steps) if step.name == name), None)
+    return step_at(new.steps, old.steps[index].name)

@@ -63,12 +63,14 @@ class Popup:
     """A framed panel in the middle of the screen, which gets every key while it is open.
 
     Attributes:
+        passes: keys that close it and mean what they mean on the page.
         is_typing: keys are typed into it as text.
     """
 
-    def __init__(self, look: Look, title: str) -> None:
+    def __init__(self, look: Look, title: str, passes: tuple[str, ...] = ()) -> None:
         self.look = look
         self.title = title
+        self.passes = passes
         self.top = 0
         self.is_open = True
         self.screen_size = Size(80, 24)
@@ -236,8 +238,10 @@ class Reader(Popup):
         lines: draws the text for a width.
     """
 
-    def __init__(self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
-        super().__init__(look, title)
+    def __init__(
+        self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]], passes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(look, title, passes)
         self._make = lines
         self._made: tuple[int, list[Line]] = (0, [])
 

@@ -1,0 +1,171 @@
+"""What the host did while the device was idle, against hand-known answers and unit cells. Times are in picoseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.support.build import PlaneBuilder
+from tpuprof.parsers.host_activity import MOST_ACTIVITIES, Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.host_events import HostEvents, read_host
+from tpuprof.parsers.intervals import union
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.xspace.trace import Trace
+
+Event = tuple[str, int, int]
+"""Name, start and end."""
+
+Gaps = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def host_of(*threads: Sequence[Event]) -> HostEvents:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU", 1)
+    for at, events in enumerate(threads):
+        line = plane.line(f"thread {at}")
+        for name, start, end in events:
+            plane.event(line, plane.event_id(name), start, end - start)
+    host = read_host(Trace.from_bytes(space.SerializeToString()))
+    assert host is not None
+    return host
+
+
+def gaps_of(*spans: tuple[int, int]) -> Gaps:
+    columns = np.array(spans, np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+# --- activities ----------------------------------------------------------------------------------------------------
+
+
+def test_time_in_gaps_is_that_of_the_innermost_event() -> None:
+    python = [("step", 0, 100), ("load", 20, 50), ("read", 30, 40), ("log", 60, 90)]
+    found = activities(host_of(python), gaps_of((10, 35), (45, 70)))
+    # gaps of 50: step alone 10-20 and 50-60; load 20-30 and 45-50; read 30-35; log 60-70
+    assert found == (
+        Activity("thread 0", "step", 20, 1),
+        Activity("thread 0", "load", 15, 1),
+        Activity("thread 0", "log", 10, 1),
+        Activity("thread 0", "read", 5, 1),
+    )
+
+
+def test_events_add_up_by_name_and_thread_and_only_those_in_gaps_count() -> None:
+    first = [("wait", 0, 10), ("wait", 20, 30), ("work", 30, 40), ("wait", 90, 95)]
+    found = activities(host_of(first, [("wait", 5, 25)], [("far", 200, 300)]), gaps_of((8, 22)))
+    assert found == (Activity("thread 1", "wait", 14, 1), Activity("thread 0", "wait", 4, 2))
+
+
+def test_an_event_that_those_inside_fill_is_none() -> None:
+    found = activities(host_of([("outer", 0, 100), ("a", 0, 60), ("b", 60, 100)]), gaps_of((10, 90)))
+    assert [(one.name, one.overlap_ps) for one in found] == [("a", 50), ("b", 30)]
+
+
+def test_no_more_than_the_longest_are_kept_and_ties_go_by_thread_and_name() -> None:
+    threads = [[(f"{name}{at}", at * 10, at * 10 + 5) for at in range(10)] for name in "ba"]
+    found = activities(host_of(*threads), gaps_of((0, 1000)))
+    assert len(found) == MOST_ACTIVITIES
+    assert [one.name for one in found] == [f"b{at}" for at in range(10)] + ["a0", "a1"]
+
+
+_EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 30)), max_size=12)
+_GAPS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=5)
+
+
+@given(st.lists(_EVENTS, max_size=2), _GAPS)
+@settings(max_examples=80, deadline=None)
+def test_what_a_thread_did_is_no_longer_than_the_gaps(
+    threads: list[list[tuple[str, int, int]]], spans: list[tuple[int, int]]
+) -> None:
+    nested = []
+    for events in threads:  # such that events nest: one that would reach beyond the one around it ends with it
+        kept: list[Event] = []
+        open_ends: list[int] = []
+        for name, start, length in sorted(events, key=lambda event: (event[1], -event[2])):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            end = min([start + length, *open_ends[-1:]])
+            open_ends.append(end)
+            kept.append((name, start, end))
+        nested.append(kept)
+    gaps = union(*gaps_of(*((start, start + length) for start, length in spans)))
+    idle = {cell for a, b in zip(*(column.tolist() for column in gaps), strict=True) for cell in range(a, b)}
+    found = activities(host_of(*nested), gaps)
+    for at, events in enumerate(nested):
+        inside = {cell for _, a, b in events for cell in range(a, b)} & idle
+        assert sum(one.overlap_ps for one in found if one.thread == f"thread {at}") == len(inside)
+    assert all(one.overlap_ps > 0 and one.occurrences > 0 for one in found)
+    assert len({(one.thread, one.name) for one in found}) == len(found)
+
+
+# --- compilations --------------------------------------------------------------------------------------------------
+
+
+def test_outermost_compilations_count_with_the_idle_time_in_them() -> None:
+    python = [
+        ("PjitFunction(f)", 0, 500),
+        ("backend_compile", 100, 300),
+        ("XlaCompile", 120, 280),
+        ("TpuCompiler::Compile", 130, 200),
+        ("trace_to_jaxpr_dynamic", 400, 450),
+    ]
+    other = [("PjRtClient::Compile", 90, 110), ("Compile", 0, 900), ("my backend_compile", 0, 900)]
+    found = compilations(host_of(python, other), gaps_of((0, 105), (200, 250), (440, 600)))
+    assert found == (
+        Compilation("PjRtClient::Compile", 90, 20, 15),
+        Compilation("backend_compile", 100, 200, 5 + 50),
+        Compilation("trace_to_jaxpr_dynamic", 400, 50, 10),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("lower_sharding_computation", True),
+        ("trace_to_jaxpr", True),
+        ("XlaCompilationCache::Lookup", True),
+        ("CompileAndLoad", True),
+        ("TpuCompileOp", True),
+        ("GpuCompiler::CompileToTargetBinary", True),
+        ("backend_compiled", False),
+        ("compiler", False),
+        ("PjitFunction(backend_compile)", False),
+        ("a/backend_compile", False),
+        ("", False),
+    ],
+)
+def test_which_events_compile(name: str, is_one: bool) -> None:
+    found = compilations(host_of([(name, 0, 10)]), gaps_of())
+    assert found == ((Compilation(name, 0, 10, 0),) if is_one else ())
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=10), _GAPS)
+@settings(max_examples=60, deadline=None)
+def test_compilations_of_a_thread_are_apart_and_cover_their_events(
+    spec: list[tuple[int, int]], spans: list[tuple[int, int]]
+) -> None:
+    gaps = union(*gaps_of(*((start, start + length) for start, length in spans)))
+    idle = {cell for a, b in zip(*(column.tolist() for column in gaps), strict=True) for cell in range(a, b)}
+    found = compilations(host_of([(f"XlaCompile{at}", a, a + n) for at, (a, n) in enumerate(spec)]), gaps)
+    places = [range(one.start_ps, one.start_ps + one.duration_ps) for one in found]
+    assert sorted(cell for place in places for cell in place) == sorted(
+        {cell for a, n in spec for cell in range(a, a + n)}
+    )
+    assert [one.idle_ps for one in found] == [len(idle & {*place}) for place in places]
+
+
+# --- asynchronous ops ----------------------------------------------------------------------------------------------
+
+
+def test_async_ops_count_for_the_gaps_that_they_are_under_way_in() -> None:
+    starts, ends = gaps_of((0, 100), (100, 200), (10, 30), (500, 600), (15, 20))
+    names = ["copy-start.1", "copy-start.1", "all-gather-start.2", "never", "b"]
+    found = flying(names, starts, ends, gaps_of((10, 20), (90, 130)))
+    assert list(found.items()) == [("copy-start.1", 50), ("all-gather-start.2", 10), ("b", 5)]
+    assert flying([], *gaps_of(), gaps_of((0, 5))) == {}
+    assert flying(names, starts, ends, gaps_of()) == {}

@@ -1,0 +1,311 @@
+"""What one host adds up to: idle time of its cores, compilations, SparseCores, and what tells the time for input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tpuprof.parsers.core_summary import CoreSummary, summarise_core
+from tpuprof.parsers.device import device_info
+from tpuprof.parsers.intervals import union
+from tpuprof.parsers.opstats import STEPS_LINE
+from tpuprof.parsers.pages.overview import overview
+from tpuprof.parsers.pages.overview_page import SparseCoreTime
+from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.step_markers import marked_steps, module_runs
+from tpuprof.parsers.steps import InputSource
+from tpuprof.parsers.summary import HostSummary, summarise
+from tpuprof.parsers.xspace.trace import Trace
+
+US = 1_000_000
+Span = tuple[int, int]
+"""Start and end in microseconds."""
+
+HostEvent = tuple[str, int, int]
+"""Name, start and end in microseconds."""
+
+
+def busy_core(space: XSpace, ordinal: int, busy: Sequence[Span], steps: Sequence[Span] = ()) -> PlaneBuilder:
+    """A core that runs an op in each of these spans and has such steps, numbered."""
+    ops: list[OpSpec] = [("fusion.1", "loop fusion", a * US, (b - a) * US) for a, b in busy]
+    return tpu_plane(space, ordinal, ops, steps=[(str(at), a * US, b * US) for at, (a, b) in enumerate(steps)])
+
+
+def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
+    plane = PlaneBuilder(space, "/host:CPU", 9)
+    for at, events in enumerate(threads):
+        line = plane.line(f"thread {at}")
+        for name, start, end in events:
+            plane.event(line, plane.event_id(name), start * US, (end - start) * US)
+
+
+def summary(space: XSpace) -> HostSummary:
+    return summarise(Trace.from_bytes(space.SerializeToString()), "host0")
+
+
+# --- one core ------------------------------------------------------------------------------------------------------
+
+
+def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] = ()) -> CoreSummary:
+    space = XSpace()
+    busy_core(space, 0, busy, steps)
+    plane = Trace.from_bytes(space.SerializeToString()).planes[0]
+    columns = np.array(waits, np.int64).reshape(-1, 2) * US
+    intervals = (columns[:, 0], columns[:, 1])
+    return summarise_core(plane, device_info(plane), marked_steps(plane), module_runs(plane), False, intervals)
+
+
+def gaps(core: CoreSummary) -> list[Span]:
+    return [(int(a) // US, int(b) // US) for a, b in zip(*core.gaps, strict=True)]
+
+
+def test_gaps_are_inside_steps_and_end_with_them() -> None:
+    busy = [(0, 800), (900, 950), (1200, 1900), (2100, 2900), (2901, 3000)]
+    steps = [(0, 1000), (1000, 2000), (2200, 3000)]
+    core = core_of(busy, steps)
+    # 950-1200 crosses a border, 1900-2100 is mostly between steps, the last one is a thousandth of a step
+    assert gaps(core) == [(800, 900), (950, 1000), (1000, 1200), (1900, 2000), (2900, 2901)]
+    assert core.gap_ps == (100 + 50 + 200 + 100 + 1) * US
+    assert core.total_ps == 3000 * US
+
+
+def test_short_gaps_are_none() -> None:
+    core = core_of([(0, 5000), (5009, 7000), (7011, 9000), (9700, 9900)], [(0, 10_000)])
+    assert gaps(core) == [
+        (7011 - 11, 7011),
+        (9000, 9700),
+    ]  # 10 is a thousandth of the step; what follows all ops is none
+
+
+def test_without_steps_gaps_are_those_of_the_whole_time() -> None:
+    assert gaps(core_of([(0, 100), (250, 300), (400, 1000)], [])) == [(100, 250), (300, 400)]
+
+
+def test_a_core_that_is_hardly_idle_has_no_gaps() -> None:
+    assert gaps(core_of([(0, 500), (509, 1000)], [(0, 500), (500, 1000)])) == []
+    assert gaps(core_of([(0, 500), (520, 1000)], [(0, 500), (500, 1000)])) == [(500, 520)]
+    assert gaps(core_of([], [(0, 100)])) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40)), min_size=2, max_size=10), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_gaps_are_disjoint_idle_and_inside_steps(spec: list[tuple[int, int]], count: int) -> None:
+    busy, at = [], 0
+    for gap, length in spec:
+        busy.append((at + gap, at + gap + length))
+        at += gap + length
+    steps = [(at * n // (count + 1), at * (n + 1) // (count + 1) - 3 * n) for n in range(count)]
+    core = core_of(busy, steps)
+    found = [cell for a, b in gaps(core) for cell in range(a, b)]
+    between = set(range(busy[0][0], at)) - {cell for a, b in busy for cell in range(a, b)}
+    inside = between & {cell for a, b in steps for cell in range(a, b)} if core.step_times.steps else between
+    assert found in ([], sorted(inside))
+    assert core.gap_ps == len(found) * US
+
+
+# --- idle time -----------------------------------------------------------------------------------------------------
+
+
+def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -> None:
+    space = XSpace()
+    steps = [(0, 1000), (1000, 2000)]
+    busy_core(space, 0, [(0, 900), (1000, 2000)], steps)
+    core = busy_core(space, 3, [(0, 400), (500, 900), (1000, 1500), (1800, 2000)], steps)
+    line = core.line("Async XLA Ops")
+    for name, start, end in (("%copy-start.1 = f32[] copy-start()", 380, 420), ("all-gather-start.2", 1650, 1990)):
+        core.event(line, core.event_id(name), start * US, (end - start) * US)
+    host = [
+        ("log", 390, 450),
+        ("PjitFunction(f)", 450, 460),
+        ("$loader.py:1 __next__", 1500, 1600),
+        ("save", 1550, 1700),
+    ]
+    add_host(space, host)
+    found = summary(space)
+    idle = found.idle
+    assert idle is not None
+    assert (idle.core, idle.count, idle.gap_ps) == (3, 3, (100 + 100 + 200) * US)
+    assert idle.longest == (1600 * US, 1800 * US)
+    assert [(one.name, one.overlap_ps // US) for one in idle.activities] == [
+        ("save", 100),
+        ("log", 50),
+        ("PjitFunction(f)", 10),
+    ]
+    assert {name: time // US for name, time in idle.flying.items()} == {"all-gather-start.2": 150, "copy-start.1": 20}
+    assert list(idle.flying) == ["all-gather-start.2", "copy-start.1"]
+
+
+def test_cores_that_only_wait_for_input_have_no_idle_time() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(n * 100 + 40, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
+    add_host(space, [("$loader.py:1 __next__", n * 100, n * 100 + 40) for n in range(4)])
+    found = summary(space)
+    assert found.idle is None
+    assert found.steps is not None
+    assert found.steps.input_source == "host"
+
+
+def test_idle_time_without_a_host_plane_names_no_activity() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(0, 100), (300, 400)], [(0, 400)])
+    found = summary(space)
+    assert found.idle is not None
+    assert (found.idle.gap_ps, found.idle.activities, found.compilations) == (200 * US, (), ())
+    host_alone = XSpace()
+    add_host(host_alone, [("backend_compile", 0, 10)])
+    assert (summary(host_alone).idle, summary(host_alone).compilations) == (None, ())
+
+
+def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(0, 300), (500, 1000)], [(0, 1000)])
+    busy_core(space, 1, [(0, 990)], [(0, 1000)])
+    add_host(space, [("PjitFunction(f)", 200, 600), ("backend_compile", 250, 450)], [("XlaCompile", 950, 1100)])
+    times = [(one.name, one.duration_ps // US, one.idle_ps // US) for one in summary(space).compilations]
+    assert times == [("backend_compile", 200, 150), ("XlaCompile", 150, 0)]
+
+
+# --- SparseCores ---------------------------------------------------------------------------------------------------
+
+
+def sparse_core(space: XSpace, number: int, steps: Sequence[tuple[str, int, int]], ops: Sequence[Span]) -> None:
+    plane = PlaneBuilder(space, f"/device:TPU:0 SparseCore {number}", 20 + number)
+    line = plane.line("Sparse Core Steps")
+    for name, start, end in steps:
+        plane.event(line, plane.event_id(name), start * US, (end - start) * US)
+    line = plane.line("Sparse Core Ops")
+    for start, end in ops:
+        plane.event(line, plane.event_id("op"), start * US, (end - start) * US)
+
+
+def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
+    first = [("0", 0, 90), ("1", 100, 190), ("9", 300, 400)]
+    sparse_core(space, 0, first, [(0, 40), (30, 50), (80, 120), (150, 160)])
+    sparse_core(space, 1, [("0", 0, 100), ("1", 100, 200), ("2", 200, 280)], [(0, 100), (150, 300)])
+    steps = summary(space).steps
+    assert steps is not None
+    assert steps.sparse_core is not None
+    # step 0: 60 of 90 and 100 of 100 busy; step 1: 30 of 90 and 50 of 100; step 2: no marker on one, 80 of 80
+    assert (steps.sparse_core / US).tolist() == [[95, 95, 80], [60, 30, 80], [15, 55, 0]]
+
+
+def test_sparse_core_steps_of_other_names_are_matched_by_time() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
+    sparse_core(space, 0, [("1", 0, 90), ("2", 100, 190)], [(0, 40), (100, 120)])
+    grid = summary(space).steps
+    assert grid is not None
+    assert grid.names == ("0", "1", "2")
+    assert grid.sparse_core is not None
+    assert (grid.sparse_core[:, :2] / US).tolist() == [[90, 90], [40, 20], [50, 70]]
+    assert np.isnan(grid.sparse_core[:, 2]).all()
+    beside = [step.sparse_core for step in overview([summary(space)]).steps]
+    assert beside == [SparseCoreTime(90 * US, 40 * US, 50 * US), SparseCoreTime(90 * US, 20 * US, 70 * US), None]
+
+
+def test_sparse_cores_without_steps_are_none() -> None:
+    space = XSpace()
+    busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
+    sparse_core(space, 0, [], [(0, 40)])
+    steps = summary(space).steps
+    assert steps is not None
+    assert steps.sparse_core is None
+
+
+# --- what tells the time for input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"),
+    [([0, 1, 2, 3], "host"), ([0, 2], "host"), ([1], None), ([], None)],
+    ids=["every step", "every other step", "one of four", "none"],
+)
+def test_the_host_tells_the_time_for_input_with_an_event_in_every_other_step(
+    waiting: list[int], expected: InputSource | None
+) -> None:
+    space = XSpace()
+    busy_core(space, 0, [(n * 100 + 50, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
+    before: list[HostEvent] = [("batched_device_put", -100 + n, -99 + n) for n in range(0, 90, 2)]
+    add_host(space, before + [("batched_device_put", n * 100 + 10, n * 100 + 30) for n in waiting])
+    steps = summary(space).steps
+    assert steps is not None
+    assert steps.input_source == expected
+
+
+def test_infeed_ops_tell_the_time_for_input_whatever_the_host_does() -> None:
+    space = XSpace()
+    tpu_plane(space, 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)])
+    add_host(space, [("batched_device_put", 0, 9)])
+    steps = summary(space).steps
+    assert steps is not None
+    assert steps.input_source == "infeed"
+
+
+def test_inferred_steps_may_wait_for_the_host_too() -> None:
+    space = XSpace()
+    ops: list[OpSpec] = [("f", "loop fusion", (n * 100 + 50) * US, 50 * US) for n in range(4)]
+    tpu_plane(space, 0, ops, modules=[("jit_f(1)", (n * 100 + 50) * US, (n * 100 + 100) * US) for n in range(4)])
+    add_host(space, [("batched_device_put", n * 100, n * 100 + 50) for n in range(4)])
+    steps = summary(space).steps
+    assert steps is not None
+    assert (steps.source, steps.input_source) == ("modules", "host")
+    assert union(steps.start_ps, steps.start_ps + steps.longest_ps)[0].tolist() == [50 * US]
+
+
+def test_several_lines_of_steps_are_one() -> None:
+    space = XSpace()
+    plane = busy_core(space, 0, [(0, 400)], [(100, 200)])
+    line = plane.line(STEPS_LINE)
+    plane.event(line, plane.event_id("before"), 0, 100 * US)
+    steps = summary(space).steps
+    assert steps is not None
+    assert steps.names == ("before", "0")
+
+
+# --- odd numbers ---------------------------------------------------------------------------------------------------
+
+_ODD = st.one_of(st.integers(0, 50), st.sampled_from([-(2**63), -1, 2**40, 2**61, 2**62, 2**63 - 1]))
+_ODD_EVENTS = st.lists(st.tuples(_ODD, _ODD, _ODD | st.none(), _ODD | st.none()), max_size=6)
+
+
+@given(_ODD_EVENTS, _ODD_EVENTS, _ODD_EVENTS, _ODD)
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_numbers_nothing_is_negative(
+    marks: list[tuple[int, int, int | None, int | None]],
+    ops: list[tuple[int, int, int | None, int | None]],
+    host: list[tuple[int, int, int | None, int | None]],
+    shift: int,
+) -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    names = {"Steps": "step", "XLA Ops": "f", "XLA Modules": "jit_f(1)"}
+    for (line_name, name), events in zip(names.items(), (marks, ops, marks), strict=True):
+        line = plane.line(line_name, timestamp_ns=shift)
+        for start, length, device_start, device_length in events:
+            values = {"device_offset_ps": device_start, "device_duration_ps": device_length}
+            stats = {key: value for key, value in values.items() if value is not None}
+            plane.event(line, plane.event_id(name, name, hlo_category="copy"), start, length, **stats)
+    threads = PlaneBuilder(space, "/host:CPU", 2)
+    line = threads.line("python")
+    for start, length, number, root in host:
+        stats = {key: value for key, value in {"step_num": number, "_r": root}.items() if value is not None}
+        for name in ("train", "batched_device_put", "XlaCompile"):
+            threads.event(line, threads.event_id(name), start, length, **stats)
+    found = summary(space)
+    assert found.self_ps >= 0 and found.total_ps >= found.self_ps
+    if found.steps is not None:
+        assert (found.steps.duration_ps > 0).all()
+        assert (found.steps.part_ps >= 0).all() and (found.steps.class_ps >= 0).all()
+        assert (found.steps.part_ps <= found.steps.duration_ps[:, :, None]).all()
+    if found.idle is not None:
+        assert found.idle.count > 0 and found.idle.gap_ps > 0
+        assert all(0 < one.overlap_ps <= found.idle.gap_ps for one in found.idle.activities)
+    assert all(0 <= one.idle_ps <= one.duration_ps for one in found.compilations)
+    assert all(0 <= chip.active_ps <= chip.total_ps for chip in found.duty)

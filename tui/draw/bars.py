@@ -1,0 +1,39 @@
+"""Colours of the classes of ops, and bars in cells."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.tui.draw.spans import Glyphs, StyleKey
+
+_ASCII_LEAST = 3
+"""Eighths from which on a cell of an ASCII bar differs from its empty part."""
+
+CLASS_STYLE: dict[OpClass, StyleKey] = {
+    "compute": "class.compute",
+    "vector": "class.vector",
+    "copy": "class.copy",
+    "collective": "class.collective",
+    "host": "class.host",
+    "idle": "class.idle",
+    "unknown": "class.unknown",
+}
+ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
+    "compute": "on.compute",
+    "vector": "on.vector",
+    "copy": "on.copy",
+    "collective": "on.collective",
+    "host": "on.host",
+    "idle": "on.idle",
+    "unknown": "on.unknown",
+}
+
+
+def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
+    eighths = max(1, round(min(1.0, share) * width * 8)) if share > 0 else 0
+    full, rest = divmod(eighths, 8)
+    if glyphs.name == "ascii" and rest < _ASCII_LEAST:
+        rest = 0 if full or not rest else _ASCII_LEAST
+    filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
+    empty = "." if glyphs.name == "ascii" else glyphs.horizontal
+    return filled, empty * (width - len(filled))
