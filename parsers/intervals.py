@@ -56,8 +56,7 @@ def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     opens = np.ones(len(start), np.bool_)
     opens[1:] = start[1:] > reach[:-1]
     first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(start)) - 1
-    return start[first], reach[last]
+    return start[first], np.append(reach[first[1:] - 1], reach[-1])
 
 
 _BLOCK = 1 << 15

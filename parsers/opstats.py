@@ -114,7 +114,8 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, In
     columns = [events.stats.get(name) for name in DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
-    offset, device_end = _within(columns[0].integers()), _lasting(columns[1].integers())
+    offset = _within(columns[0].integers()).copy()  # a view of it would keep the columns of all stats
+    device_end = _lasting(columns[1].integers())
     device_end += offset
     if all(column.uniform_kind in (KIND_UINT64, KIND_INT64) for column in columns if column is not None):
         return offset, device_end
