@@ -42,6 +42,7 @@ InputSource = Literal["infeed", "host"]
 _STEADY = 0.9
 """A first or last step is cut where it has less than this share of the others' ops and time, which have nearly all."""
 
+_MOST_NAMED = 4  # cores in a sentence
 _LEAST_STEPS_TO_TELL = 4
 
 
@@ -118,9 +119,10 @@ def align(
     Returns:
         None where there is nothing to match: no core with steps, or no step on all that have some.
     """
-    every, taking = len(cores), _taking_part(cores)
+    taking = _taking_part(cores)
     if not taking:
         return None
+    unused = [name for at, name in enumerate(core_names) if at not in taking]
     cores, core_names = [cores[at] for at in taking], [core_names[at] for at in taking]
     if not any(_repeats(core.steps.names) for core in cores):
         names, index = _by_name([core.steps.names for core in cores])
@@ -155,7 +157,7 @@ def align(
         input_source=input_source,
         sparse_core=None,
         dropped=seen - len(names),
-        incomplete=_without_cores(every - len(cores), every),
+        incomplete=_without_cores(unused),
     )
     return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs])))
 
@@ -166,11 +168,13 @@ def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
     return [at for at in marked if cores[at].op_count.any()] or marked
 
 
-def _without_cores(count: int, every: int) -> tuple[str, ...]:
-    if not count:
+def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
         return ()
-    are, they = ("is", "it") if count == 1 else ("are", "they")
-    return (f"{count} of {every} cores {are} left out of the steps: {they} ran nothing in them",)
+    if len(names) == 1:
+        return (f"core {names[0]} is left out of the steps: it ran nothing in them",)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they ran nothing in them",)
 
 
 def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:

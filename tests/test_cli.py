@@ -322,6 +322,11 @@ def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+def test_reports_take_the_demo_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "overview", "demo", "--format", "json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["environment"]["simulated"] is True
+
+
 def test_the_demo_lies_beside_its_package() -> None:
     path = Path(demo_path())
     assert path.name == "demo.xplane.pb.gz" and (path.parent / "__init__.py").is_file()

@@ -41,7 +41,7 @@ def test_a_chip_that_the_program_does_not_use_takes_no_step_away() -> None:
     found = page(space)
     assert [step.name for step in found.steps] == ["0", "1", "2", "3"]
     assert [(part.compute_ps, part.idle_ps) for part in parts(found)] == [(60, 30)] * 4
-    assert "2 of 3 cores are left out of the steps: they ran nothing in them" in found.warnings
+    assert "cores host0:1, host0:2 are left out of the steps: they ran nothing in them" in found.warnings
 
 
 def test_a_core_whose_steps_hold_no_op_says_nothing_of_them() -> None:
@@ -50,7 +50,7 @@ def test_a_core_whose_steps_hold_no_op_says_nothing_of_them() -> None:
     tpu_plane(space, 1, [], steps=marks(4))
     found = page(space)
     assert [(part.compute_ps, part.idle_ps) for part in parts(found)] == [(60, 30)] * 4
-    assert "1 of 2 cores is left out of the steps: it ran nothing in them" in found.warnings
+    assert "core host0:1 is left out of the steps: it ran nothing in them" in found.warnings
 
 
 def test_steps_are_inferred_beside_a_chip_that_the_program_does_not_use() -> None:

@@ -40,8 +40,9 @@ PIPE_WIDTH = 110
 """Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
 
 _COMMANDS = ("report", "doctor")
+_DEMO = "demo"
 _EPILOG = f"""commands:
-  {PROGRAM} demo                  look around in the bundled demo profile
+  {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGES)}
   {PROGRAM} doctor                print what is installed and what this terminal can do
 
@@ -207,11 +208,8 @@ def _app(args: argparse.Namespace) -> int:
     if args.path in _COMMANDS:
         sentence = f"The command {args.path} stands before its options."
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
-    demo = args.path == "demo"
-    if demo:
-        from tpuprof.tui.demo import demo_path  # noqa: PLC0415 - only here
-
-        args.path = demo_path()
+    demo = args.path == _DEMO
+    args.path = _existing(args.path)
     obstacle = detect(os.environ, is_tty=sys.stdin.isatty() and sys.stdout.isatty()).obstacle
     if obstacle:
         _note(f"{obstacle} Printing the overview instead of opening the screen.")
@@ -234,6 +232,15 @@ def _doctor() -> int:
     return EXIT_OK
 
 
+def _existing(path: str) -> str:
+    """Where the bundled demo lies, for its name; any other path as it is."""
+    if path != _DEMO:
+        return path
+    from tpuprof.tui.demo import demo_path  # noqa: PLC0415 - only here
+
+    return demo_path()
+
+
 def _report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
     if args.page in LATER_PAGES:
@@ -245,7 +252,7 @@ def _report(args: argparse.Namespace) -> int:
     from tpuprof.parsers.logdir import open_logdir  # noqa: PLC0415
     from tpuprof.tui.report.output import check_output, write_file, write_stdout  # noqa: PLC0415
 
-    logdir = open_logdir(args.path)
+    logdir = open_logdir(_existing(args.path))
     file = None if args.output == "-" else args.output
     if file is not None:
         check_output(file, logdir)
