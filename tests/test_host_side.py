@@ -14,6 +14,7 @@ from tpuprof.parsers.errors import Cancelled
 from tpuprof.parsers.host_events import HostEvents, HostThread, integers_at, read_host, thread_lines
 from tpuprof.parsers.host_side import read_host_side
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 
 Event = tuple[str, int, int, dict[str, StatInput]]
@@ -152,6 +153,27 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
     assert integers_at(first.stats["step_num"], np.arange(3))[0].tolist() == [7, 0, 0]
     assert integers_at(first.stats["_p"], np.arange(3))[1].tolist() == [False, False, True]
     assert integers_at(second.stats["group_id"], np.arange(2))[0].tolist() == [0, 3]
+
+
+def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:
+    names = ("Iterator::A", "Iterator::B", "Iterator::C", "Iterator::D")
+    spans = ((0, 100), (5, 65), (10, 80), (15, 95))
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU", 9)
+    line = plane.line("t")
+    for name, (start, end) in zip(names, spans, strict=True):
+        plane.event(line, plane.event_id(name), start, end - start)
+    ops = summarise(opened(space), "host0").host_ops
+    assert dict(zip(ops.name, ops.self_ps.tolist(), strict=True)) == dict(zip(names, (0, 60, 70, 80), strict=True))
+
+
+def test_a_stage_number_without_its_type_is_no_stage() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU", 9)
+    line = plane.line("t")
+    plane.event(line, plane.event_id("a"), 0, 10, _ipl_stage_id=5)
+    plane.event(line, plane.event_id("Iterator::Model"), 20, 10)
+    assert summarise(opened(space), "host0").host_ops.name == ("Iterator::Model",)
 
 
 def test_cancelling_ends_the_pass() -> None:

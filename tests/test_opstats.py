@@ -12,7 +12,9 @@ from tpuprof.parsers.device import op_class
 from tpuprof.parsers.intervals import union_length
 from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.optable import merge_tables
+from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 
 CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
@@ -85,6 +87,28 @@ def test_the_devices_own_time_span_counts_where_an_event_has_both_stats() -> Non
     assert ops.events.start_ps.tolist() == [0, 200, 300]
     assert (ops.events.end_ps - ops.events.start_ps).tolist() == [10, 20, 7]
     assert ops.event_start_ps.tolist() == [0, 100, 300]
+
+
+def test_times_of_the_device_keep_no_other_column() -> None:
+    space = XSpace()
+    plane = PlaneBuilder(space, "/device:TPU:0", 1)
+    line, event = plane.line("XLA Ops"), plane.event_id("a")
+    for at in range(50):
+        plane.event(line, event, at * 10, 5, device_offset_ps=at * 10, device_duration_ps=6)
+    events = core_ops(Trace.from_bytes(space.SerializeToString()).planes[0]).events
+    for column in (events.start_ps, events.end_ps):
+        owner = column if column.base is None else column.base
+        assert isinstance(owner, np.ndarray) and owner.nbytes == column.nbytes == 50 * 8
+
+
+def test_times_beyond_reason_keep_sums_within_64_bits() -> None:
+    space = XSpace()
+    ops = [("f", "loop fusion", at, 1 << 60) for at in range(40)]
+    tpu_plane(space, 0, ops, steps=[("0", 0, 100), ("1", 100, 200)])
+    page = overview([summarise(Trace.from_bytes(space.SerializeToString()), "host0")])
+    assert page.performance.device_idle_percent is not None
+    assert 0 <= page.performance.device_idle_percent <= 100
+    assert all(0 <= share.fraction <= 1 for share in page.shares)
 
 
 def test_ops_without_metadata_or_with_stats_of_a_wrong_type_keep_their_row() -> None:

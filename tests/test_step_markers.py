@@ -49,6 +49,11 @@ def test_markers_of_one_host_step_are_one_step_named_by_its_number() -> None:
     assert rows(steps) == [("7", 0, 30, 30), ("8", 40, 50, 10), ("e", 80, 99, 19)]
 
 
+def test_a_step_ends_with_the_marker_that_ends_last() -> None:
+    plane = plane_of([("a", 0, 100), ("b", 20, 50), ("c", 200, 250)])
+    assert rows(marked_steps(plane, launched([4, 4, 5]))) == [("a", 0, 100, 100), ("c", 200, 250, 50)]
+
+
 def test_groups_are_those_of_the_file_whatever_its_order() -> None:
     plane = plane_of([("d", 60, 70), ("b", 15, 30)], [("c", 40, 50), ("a", 0, 10)])
     assert rows(marked_steps(plane, launched([1, 0, -1, 0], {0: 7}))) == [("7", 0, 30, 30), ("d", 60, 70, 10)]

@@ -232,6 +232,15 @@ def test_before_the_first_op_time_goes_as_on_the_trace() -> None:
     assert device_durations(int64s(-70, -70), int64s(-20, 40), ops_of(ops, device)).tolist() == [50, 70 + 50]
 
 
+def test_the_last_op_and_the_loop_around_ops_tell_the_time_too() -> None:
+    ops = [("f", "copy", 0, 40), ("f", "copy", 50, 90)]
+    core = ops_of(ops, [(1000, 1050), (1060, 1140)])
+    assert device_durations(int64s(0, 50, 0), int64s(90, 90, 70), core).tolist() == [140, 80, 100]
+    loop = [("while", "while", 0, 100), ("f", "copy", 0, 40), ("f", "copy", 50, 90)]
+    around = ops_of(loop, [(1000, 1200), (1000, 1080), (1100, 1180)])
+    assert device_durations(int64s(0, 50), int64s(100, 110), around).tolist() == [200, 110]
+
+
 def test_one_op_tells_nothing_of_a_clock() -> None:
     ops, device = _drifting()
     assert device_durations(int64s(0), int64s(100), ops_of(ops[:1], device[:1])).tolist() == [100]
