@@ -13,6 +13,7 @@ from tests.support.golden import check_golden
 from tests.support.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input_page import StepWait
 from tpuprof.parsers.pages.input_pipeline import stages_of
+from tpuprof.tui.draw.columns import AXIS
 from tpuprof.tui.draw.input_pipeline import (
     InputCursor,
     compose_input,
@@ -23,7 +24,6 @@ from tpuprof.tui.draw.input_pipeline import (
 )
 from tpuprof.tui.draw.input_waits import axis_top, wait_columns, wait_detail, wait_graph
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.draw.steps import AXIS
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}

@@ -15,6 +15,7 @@ from tests.support.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Share, Step, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.columns import AXIS, columns_of
 from tpuprof.tui.draw.headline import latency_line, verdict
 from tpuprof.tui.draw.overview import (
     Cursor,
@@ -26,7 +27,7 @@ from tpuprof.tui.draw.overview import (
     top_ops_table,
 )
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.draw.steps import AXIS, columns_of, step_detail, step_graph, step_parts
+from tpuprof.tui.draw.steps import step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
@@ -126,7 +127,7 @@ def test_step_graph_columns_grow_with_the_steps(
     lines = step_graph(steps, width, height, glyphs, cursor)
     assert len(lines) == height + 1
     assert {line_width(line) for line in [*lines, step_detail(steps, cursor, width, glyphs)]} == {width}
-    columns = columns_of(steps, width, cursor)
+    columns = columns_of([step.duration_ps for step in steps], width, cursor)
     assert cursor is None or columns.column_of(cursor) is not None
     if cursor is None:  # no step is left out, and the slowest one is drawn
         assert all(columns.column_of(at) is not None for at in range(len(steps)))

@@ -52,6 +52,20 @@ def test_states_and_pages_replace_each_other() -> None:
     asyncio.run(play())
 
 
+def test_the_notes_say_what_the_figures_are_of() -> None:
+    async def play() -> None:
+        app = Stand()
+        async with app.run_test(size=(80, 21)):
+            tab = app.query_one(InputPipelineTab)
+            assert tab.verdict_lines(200, BLOCK) == []
+            tab.show_page(input_bound_page())
+            said = "\n".join(plain(line) for line in tab.verdict_lines(200, BLOCK))
+            assert "16.4% of step time waits for input" in said
+            assert "self % adds up to 100% over the ops that make input" in said
+
+    asyncio.run(play())
+
+
 def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
     async def play() -> None:
         app = Stand()

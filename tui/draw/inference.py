@@ -51,7 +51,7 @@ def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
         spread = f"{duration(page.minimum_ps, ascii_only)} {glyphs.dash} {duration(page.maximum_ps, ascii_only)}"
     unit = "requests" if page.source == "requests" else "runs"
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(at.get(50.0), ascii_only, 4), "50%"),
+        ("MEDIAN", duration(at.get(50.0), ascii_only, 4), "50%" if 50.0 in at else ""),
         ("99%", duration(at.get(99.0), ascii_only, 4), _times(at, glyphs)),
         ("AVERAGE", duration(page.average.total_ps if page.average else None, ascii_only, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),

@@ -325,6 +325,12 @@ def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Lin
             reasons.setdefault(reason, []).append(_NAMES[key])
     for reason, names in reasons.items():
         lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return [*lines, *figure_notes(page, width, glyphs)]
+
+
+def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """What the figures of the host are of, where that is not plain."""
+    lines: list[Line] = []
     if _is_scaled(page):
         words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
         lines += wrap(f"{words}; the table has the ops' own times", width, "dim", glyphs, [("   ", "dim")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tpuprof.parsers.pages.overview_page import GenericBreakdown, Step
+from tpuprof.tui.draw.columns import AXIS, Columns, columns_of, names_line
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
@@ -16,12 +17,6 @@ SLOW = 1.15
 
 MARKED = 6
 """At most so many slow steps are named below the graph."""
-
-AXIS = 9
-"""Cells left of the columns."""
-
-WIDEST = 14
-"""Cells of the widest column, gap included."""
 
 _LETTER: dict[StyleKey, str] = {"busy": "B", "class.collective": "N", "class.host": "H", "class.idle": "."}
 _LEGEND: dict[StyleKey, str] = {
@@ -111,41 +106,6 @@ def _column(step: Step, tallest: float, height: int, width: int, glyphs: Glyphs)
     return cells
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which steps the columns of a graph stand for.
-
-    Attributes:
-        shown: index of the step that each column shows.
-        group: steps to a column; above 1 each column shows the longest of its group.
-        first: index of the first step that the graph covers.
-    """
-
-    shown: tuple[int, ...]
-    group: int
-    first: int
-
-    def column_of(self, step: int) -> int | None:
-        """The column that covers a step, None for a step outside the graph."""
-        at = (step - self.first) // self.group
-        return at if 0 <= at < len(self.shown) else None
-
-
-def columns_of(steps: Sequence[Step], width: int, cursor: int | None) -> Columns:
-    """One column a step where they fit; else those around the cursor, or without one the longest of each group."""
-    room = max(1, width - AXIS)
-    count = len(steps)
-    if count <= room:
-        return Columns(tuple(range(count)), 1, 0)
-    if cursor is not None:
-        first = min(max(0, cursor - room // 2), count - room)
-        return Columns(tuple(range(first, first + room)), 1, first)
-    group = -(-count // room)
-    starts = range(0, count, group)
-    longest = tuple(max(range(a, min(a + group, count)), key=lambda at: steps[at].duration_ps) for a in starts)
-    return Columns(longest, group, 0)
-
-
 def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
     """The graph over `height` rows and a row of step names below.
 
@@ -153,10 +113,9 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
     """
     if not steps:
         return [fit([(" no steps in this profile", "dim")], width, glyphs)]
-    columns = columns_of(steps, width, cursor)
+    columns = columns_of([step.duration_ps for step in steps], width, cursor)
     chosen = [steps[at] for at in columns.shown]
-    pitch = max(1, min(WIDEST, (width - AXIS) // len(chosen)))
-    bar = pitch if pitch < 3 else pitch - 1
+    pitch, bar = columns.pitch(width), columns.bar(width)
     tallest = float(max(step.duration_ps for step in chosen))
     drawn = [_column(step, tallest, height, bar, glyphs) for step in chosen]
     lines = []
@@ -166,36 +125,9 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
         for column in drawn:
             line += [column[row], (" " * (pitch - bar), "text")]
         lines.append(fit(line, width, glyphs))
-    lines.append(_names(steps, columns, pitch, width, glyphs, cursor))
+    names = [step.name for step in steps]
+    lines.append(names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs))
     return lines
-
-
-def _names(steps: Sequence[Step], columns: Columns, pitch: int, width: int, glyphs: Glyphs, cursor: int | None) -> Line:
-    """Names below the columns: the cursor's, those of the slowest, the first and the last, as far as they fit."""
-    room = width - AXIS
-    cells = [" "] * room
-    keys: list[StyleKey] = ["dim"] * room
-    for at, key in _wanted_names(steps, columns, cursor):
-        column = columns.column_of(at)
-        assert column is not None
-        sign = "" if key == "dim" else glyphs.up
-        text = sign + clean(steps[at].name, glyphs.name == "ascii")
-        begin = max(0, min(column * pitch, room - len(text)))
-        around = cells[max(0, begin - 1) : begin + len(text) + 1]
-        if len(text) <= room and all(cell == " " for cell in around):
-            cells[begin : begin + len(text)] = text
-            keys[begin : begin + len(text)] = [key] * len(text)
-    return fit([*_names_label(steps, columns, glyphs), *zip(cells, keys, strict=True)], width, glyphs)
-
-
-def _names_label(steps: Sequence[Step], columns: Columns, glyphs: Glyphs) -> list[Span]:
-    """What the names are, or which part of the steps the graph shows."""
-    if columns.group > 1:
-        return [(f"max of {columns.group}"[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
-    if len(columns.shown) < len(steps):
-        part = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
-        return [(part[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
-    return [(f"{'step':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
 
 
 def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
@@ -204,10 +136,10 @@ def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -
     slow = [at for at in columns.shown if steps[at].duration_ps >= SLOW * middle]
     slow.sort(key=lambda at: -steps[at].duration_ps)
     wanted: list[tuple[int, StyleKey]] = []
-    if cursor is not None and columns.column_of(cursor) is not None:
+    if cursor is not None:
         wanted.append((cursor, "cursor"))
     wanted += [(at, "bad") for at in slow[:MARKED]]
-    return [*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")]
+    return wanted
 
 
 def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: Glyphs) -> Line:

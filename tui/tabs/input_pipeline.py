@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tpuprof.parsers.pages.input_page import InputOp, InputPipelinePage, StepWait
 from tpuprof.tui.draw.format import count, duration, percent
-from tpuprof.tui.draw.input_pipeline import InputCursor, compose_input, input_verdict
+from tpuprof.tui.draw.input_pipeline import InputCursor, compose_input, figure_notes, input_verdict
 from tpuprof.tui.draw.input_waits import wait_detail
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -150,8 +150,10 @@ class InputPipelineTab(GraphTab):
         return self._page.ops[self._page.stages[self._op].op]
 
     def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """The verdict and all that is to do, for the notes."""
-        return [] if self._page is None else input_verdict(self._page, width, glyphs)
+        """The verdict, all that is to do, and what the figures are of, for the notes."""
+        if self._page is None:
+            return []
+        return [*input_verdict(self._page, width, glyphs), *figure_notes(self._page, width, glyphs)]
 
     # --- moving
 

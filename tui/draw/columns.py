@@ -1,0 +1,102 @@
+"""Graphs with a column a step: which steps the columns stand for, and the names below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+
+AXIS = 9
+"""Cells left of the columns."""
+
+WIDEST = 14
+"""Cells of the widest column, gap included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which steps the columns of a graph stand for.
+
+    Attributes:
+        shown: index of the step that each column shows.
+        group: steps to a column; above 1 each column shows the longest of its group.
+        first: index of the first step that the graph covers.
+    """
+
+    shown: tuple[int, ...]
+    group: int
+    first: int
+
+    def column_of(self, step: int) -> int | None:
+        """The column that covers a step, None for a step outside the graph."""
+        at = (step - self.first) // self.group
+        return at if 0 <= at < len(self.shown) else None
+
+    def pitch(self, width: int) -> int:
+        """Cells from one column to the next in a graph of this width."""
+        return max(1, min(WIDEST, (width - AXIS) // len(self.shown)))
+
+    def bar(self, width: int) -> int:
+        """Cells that a column fills of these."""
+        pitch = self.pitch(width)
+        return pitch if pitch < 3 else pitch - 1
+
+
+def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Columns:
+    """One column a step where they fit; else those around the cursor, or without one the largest of each group.
+
+    Args:
+        sizes: one a step.
+    """
+    room = max(1, width - AXIS)
+    count = len(sizes)
+    if count <= room:
+        return Columns(tuple(range(count)), 1, 0)
+    if cursor is not None:
+        first = min(max(0, cursor - room // 2), count - room)
+        return Columns(tuple(range(first, first + room)), 1, first)
+    group = -(-count // room)
+    starts = range(0, count, group)
+    largest = tuple(max(range(a, min(a + group, count)), key=lambda at: sizes[at]) for a in starts)
+    return Columns(largest, group, 0)
+
+
+def names_line(
+    names: Sequence[str],
+    columns: Columns,
+    wanted: Sequence[tuple[int, StyleKey]],
+    width: int,
+    glyphs: Glyphs,
+) -> Line:
+    """Names below the columns, as far as they fit: those wanted, and the first and the last.
+
+    Args:
+        names: one a step.
+        wanted: steps to name, the most important first, and the style of their names; others than dim are pointed at.
+    """
+    room = width - AXIS
+    cells = [" "] * room
+    keys: list[StyleKey] = ["dim"] * room
+    for at, key in (*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")):
+        column = columns.column_of(at)
+        if column is None:
+            continue
+        text = ("" if key == "dim" else glyphs.up) + clean(names[at], glyphs.name == "ascii")
+        begin = max(0, min(column * columns.pitch(width), room - len(text)))
+        around = cells[max(0, begin - 1) : begin + len(text) + 1]
+        if len(text) <= room and all(cell == " " for cell in around):
+            cells[begin : begin + len(text)] = text
+            keys[begin : begin + len(text)] = [key] * len(text)
+    return fit([*_label(len(names), columns, glyphs), *zip(cells, keys, strict=True)], width, glyphs)
+
+
+def _label(count: int, columns: Columns, glyphs: Glyphs) -> list[Span]:
+    """What the names are, or which part of so many steps the graph shows."""
+    if columns.group > 1:
+        return [(f"max of {columns.group}"[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
+    if len(columns.shown) < count:
+        part = f"{columns.first}{glyphs.dash}{columns.first + len(columns.shown) - 1}"
+        return [(part[: AXIS - 1].rjust(AXIS - 1), "warn"), (glyphs.vertical, "rule")]
+    return [(f"{'step':>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
