@@ -13,7 +13,15 @@ from tests.support.golden import check_golden
 from tests.support.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Share, Step, StepBreakdown
+from tpuprof.parsers.pages.overview_page import (
+    OP_CLASSES,
+    Bottleneck,
+    GenericBreakdown,
+    Overview,
+    Share,
+    Step,
+    StepBreakdown,
+)
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import AXIS, columns_of
 from tpuprof.tui.draw.headline import latency_line, verdict
@@ -245,3 +253,31 @@ def test_a_narrow_table_of_ops_gives_its_cells_to_the_names() -> None:
 def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
     filled, empty = small_bar(eighths / 32, 4, ASCII)
     assert " " not in filled and "." not in filled and filled and len(filled + empty) == 4
+
+
+# --- GPUs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
+    page = training_overview()
+    parts = GenericBreakdown(
+        device_compute_ps=70 * MS,
+        device_to_device_ps=0,
+        device_collectives_ps=0,
+        input_ps=0,
+        output_ps=0,
+        all_other_ps=30 * MS,
+    )
+    gpus = dataclasses.replace(
+        page,
+        steps=(Step("0", 0, 0, 100 * MS, parts),),
+        bottleneck=Bottleneck("both", 0.0, 0.0, 30.0, "The program may be input-bound.", ()),
+        shares=(),
+        findings=(),
+        unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
+    )
+    said = "\n".join(plain(line) for line in overview(gpus, 120, 36, BLOCK))
+    assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
+    assert "n/a: computed for TPUs only" in said
+    assert "busy  █ collectives  █ copies  █ other" in said
+    assert " step 0  100 ms  compute 70.0 ms  other 30.0 ms" in said and "steady" not in said
