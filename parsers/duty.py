@@ -108,6 +108,14 @@ def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
     return min(int(start.min()) for start, _ in filled), max(int(end.max()) for _, end in filled)
 
 
+def union_of(spans: Sequence[Intervals]) -> Intervals:
+    """When an event of any of some lines ran: disjoint intervals in order."""
+    none = np.zeros(0, np.int64)
+    starts = np.concatenate([none, *(start for start, _ in spans)])
+    ends = np.concatenate([none, *(end for _, end in spans)])
+    return union(starts, ends)
+
+
 def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:
     """Duty cycle by chip: what at least one of its cores works on, over their hull; SparseCores count as cores."""
     chips: dict[str, list[tuple[Intervals, tuple[int, int] | None]]] = {}
@@ -134,7 +142,4 @@ def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[Interval
     """Active intervals and hull of a SparseCore; all its ops count as work."""
     ops = line_spans(plane, SPARSE_OPS_LINE, on_chunk=on_chunk)
     first, last = hull([*ops, *line_spans(plane, SPARSE_MODULES_LINE)])
-    none = np.zeros(0, np.int64)
-    starts = np.concatenate([none, *(start for start, _ in ops)])
-    ends = np.concatenate([none, *(end for _, end in ops)])
-    return union(starts, ends), (first, last) if last > first else None
+    return union_of(ops), (first, last) if last > first else None

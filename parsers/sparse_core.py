@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.device import is_sparse_core
-from tpuprof.parsers.duty import SPARSE_OPS_LINE, line_spans
-from tpuprof.parsers.intervals import Int64s, covered, place, union
+from tpuprof.parsers.duty import SPARSE_OPS_LINE, line_spans, union_of
+from tpuprof.parsers.intervals import Int64s, covered, place
 from tpuprof.parsers.step_markers import CoreSteps, marked_steps
 from tpuprof.parsers.xspace.trace import Plane, Trace
 
@@ -54,9 +54,7 @@ def together(parts: Sequence[Floats]) -> Floats | None:
 
 def _times(plane: Plane, steps: CoreSteps) -> Floats:
     """float64[3, steps]: time, compute and idle time of one SparseCore in its own steps."""
-    spans = line_spans(plane, SPARSE_OPS_LINE)
-    none = np.zeros(0, np.int64)
-    busy = union(*(np.concatenate([none, *(span[at] for span in spans)]) for at in (0, 1)))
+    busy = union_of(line_spans(plane, SPARSE_OPS_LINE))
     work = covered(steps.end_ps, *busy) - covered(steps.start_ps, *busy)
     return np.stack([steps.duration_ps, work, steps.duration_ps - work]).astype(np.float64)
 

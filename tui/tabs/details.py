@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview, Step, TopOp
@@ -58,7 +59,7 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
     if rank:
         rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
     jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)]
-    return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs), *jump]
+    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
 
 
 def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
@@ -98,7 +99,7 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
         words = f"{duration(beside.compute_ps, ascii_only)} compute, {duration(beside.idle_ps, ascii_only)} idle"
         rows.append(("SparseCores beside", words))
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
-    return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]
 
 
 def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
@@ -120,7 +121,8 @@ def _rate(gflops_per_second: float | None) -> str:
     return f"{text[:-1]} {text[-1]}FLOP/s" if text[-1:].isalpha() else "no FLOPs"
 
 
-def _rows(rows: list[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    """Values with their labels before them."""
     lines: list[Line] = []
     for label, value in rows:
         lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from textual.events import Resize
 
@@ -15,6 +15,9 @@ from tpuprof.tui.tabs.states import Searching, State
 from tpuprof.tui.widgets.line_canvas import Look
 
 Panel = Literal["findings", "ops", "steps"]
+
+P = TypeVar("P")
+"""A page."""
 
 _PANELS: tuple[Panel, ...] = ("findings", "ops", "steps")
 
@@ -55,7 +58,7 @@ class Named(Protocol):
         """Its name."""
 
 
-class GraphTab(Tab):
+class GraphTab(Tab, Generic[P]):
     """A tab with a cursor over steps and another one over what is listed below."""
 
     MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -63,6 +66,7 @@ class GraphTab(Tab):
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
+        self._page: P | None = None
         self._state: State = Searching("")
         self._panel: Panel = "ops"
         self._step: int | None = None
@@ -89,6 +93,22 @@ class GraphTab(Tab):
         raise NotImplementedError
 
     # --- what they share
+
+    @property
+    def page_shown(self) -> P | None:
+        """The page, where one is shown."""
+        return self._page
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page is shown, rather than a state."""
+        return self._page is not None
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of a page."""
+        self._page, self._state = None, state
+        self.scroll_lines_to(0)
+        self.redraw()
 
     def _drawn(self, page: ComposedPage) -> Sequence[Line]:
         """The lines of a page, after noting where its parts are."""
@@ -155,6 +175,11 @@ def steps_named(steps: Sequence[Named], text: str) -> tuple[Place, ...]:
     """The steps whose names hold a text."""
     wanted = text.casefold()
     return tuple(Place("steps", at) for at, step in enumerate(steps) if wanted in step.name.casefold())
+
+
+def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> int | None:
+    """Index of a step of the page before in the new one; None where either lacks it."""
+    return None if index is None or index >= len(old) else step_at(new, old[index].name)
 
 
 def step_at(steps: Sequence[Named], name: str) -> int | None:

@@ -10,14 +10,12 @@ from tpuprof.tui.draw.input_pipeline import InputCursor, compose_input, figure_n
 from tpuprof.tui.draw.input_waits import wait_detail
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.graph_tab import GraphTab, Place, step_at, steps_named
-from tpuprof.tui.tabs.states import State, state_lines
+from tpuprof.tui.tabs.details import labelled
+from tpuprof.tui.tabs.graph_tab import GraphTab, Place, same_step, step_at, steps_named
+from tpuprof.tui.tabs.states import state_lines
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
-
-_LABEL = 22
-
 
 MEANINGS: tuple[tuple[str, str], ...] = (
     (
@@ -47,14 +45,13 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class InputPipelineTab(GraphTab):
+class InputPipelineTab(GraphTab[InputPipelinePage]):
     """Shows an input pipeline page, or the state of loading one."""
 
     MEANINGS = MEANINGS
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._page: InputPipelinePage | None = None
         self._wanted_step = ""
 
     # --- what it shows
@@ -63,18 +60,12 @@ class InputPipelineTab(GraphTab):
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, page
         self._op = _same_op(old, page, self._op)
-        self._step = _same_step(old, page, self._step)
+        self._step = None if old is None else same_step(old.steps, page.steps, self._step)
         self._panel = "ops" if page.stages else "steps"
         self._matches, self._match = (), -1
         self.redraw()
         if self._wanted_step:
             self.show_step(self._wanted_step)
-
-    def show_state(self, state: State) -> None:
-        """Shows what is going on instead of a page."""
-        self._page, self._state = None, state
-        self.scroll_lines_to(0)
-        self.redraw()
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The page or the state."""
@@ -113,16 +104,6 @@ class InputPipelineTab(GraphTab):
         keys = [FootKey("j k", "op")] if page is not None and page.stages else []
         keys += [FootKey("h l", "step")] if page is not None and page.steps else []
         return (*keys, FootKey("Enter", "details")) if keys else super().foot_keys
-
-    @property
-    def page_shown(self) -> InputPipelinePage | None:
-        """The page, where one is shown."""
-        return self._page
-
-    @property
-    def has_page(self) -> bool:
-        """Whether a page is shown, rather than a state."""
-        return self._page is not None
 
     @property
     def selection(self) -> str | None:
@@ -218,12 +199,6 @@ def _same_op(old: InputPipelinePage | None, new: InputPipelinePage, index: int) 
     return next((at for at, stage in enumerate(new.stages) if new.ops[stage.op].name == name), 0)
 
 
-def _same_step(old: InputPipelinePage | None, new: InputPipelinePage, index: int | None) -> int | None:
-    if old is None or index is None or index >= len(old.steps):
-        return None
-    return step_at(new.steps, old.steps[index].name)
-
-
 # --- one op or step in full ----------------------------------------------------------------------------------------
 
 
@@ -252,7 +227,7 @@ def input_op_details(page: InputPipelinePage, at: int, width: int, glyphs: Glyph
         *([("stage number", str(op.stage_id))] if op.stage_id else []),
     ]
     lines = wrap(op.name, width, "strong", glyphs)
-    return [*lines, fit([], width, glyphs), *_rows(rows, width, glyphs)]
+    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs)]
 
 
 def _each(op: InputOp, ascii_only: bool) -> str:
@@ -276,11 +251,4 @@ def step_wait_details(step: StepWait, page: InputPipelinePage, width: int, glyph
     if page.step_time is not None and page.step_time.source == "modules":
         rows.append(("inferred", page.step_time.note))
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
-    return [head, fit([], width, glyphs), *_rows(rows, width, glyphs)]
-
-
-def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
-    lines: list[Line] = []
-    for label, value in rows:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])
-    return lines
+    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]

@@ -11,8 +11,8 @@ from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.overview import Cursor, compose
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.tabs.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.tabs.graph_tab import GraphTab, Panel, Place, step_at, steps_named
-from tpuprof.tui.tabs.states import State, state_lines
+from tpuprof.tui.tabs.graph_tab import GraphTab, Panel, Place, same_step, step_at, steps_named
+from tpuprof.tui.tabs.states import state_lines
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
@@ -44,14 +44,13 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class OverviewTab(GraphTab):
+class OverviewTab(GraphTab[Overview]):
     """Shows an overview, or the state of loading one."""
 
     MEANINGS = MEANINGS
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._page: Overview | None = None
         self._list: Panel = "ops"
         self._finding = 0
 
@@ -61,18 +60,12 @@ class OverviewTab(GraphTab):
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, page
         self._op = _same_op(old, page, self._op)
-        self._step = _same_step(old, page, self._step)
+        self._step = None if old is None else same_step(old.steps, page.steps, self._step)
         if old is None or not page.findings:
             self._panel = _first_panel(page)
             self._list = self._panel if self._panel != "steps" else "ops"
         self._finding = min(self._finding, max(0, len(page.findings) - 1))
         self._matches, self._match = (), -1
-        self.redraw()
-
-    def show_state(self, state: State) -> None:
-        """Shows what is going on instead of a page."""
-        self._page, self._state = None, state
-        self.scroll_lines_to(0)
         self.redraw()
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
@@ -129,16 +122,6 @@ class OverviewTab(GraphTab):
             return super().foot_keys
         jump = [FootKey("o", "go there" if self.selected_finding is not None else "in ops")] if self.commands else []
         return (*keys, FootKey("Enter", "details"), *jump)
-
-    @property
-    def page_shown(self) -> Overview | None:
-        """The page, where one is shown."""
-        return self._page
-
-    @property
-    def has_page(self) -> bool:
-        """Whether a page is shown, rather than a state."""
-        return self._page is not None
 
     @property
     def selection(self) -> str | None:
@@ -262,9 +245,3 @@ def _same_op(old: Overview | None, new: Overview, index: int) -> int:
         name = old.top_ops[index].name
         return next((at for at, op in enumerate(new.top_ops) if op.name == name), 0)
     return 0
-
-
-def _same_step(old: Overview | None, new: Overview, index: int | None) -> int | None:
-    if old is None or index is None or index >= len(old.steps):
-        return None
-    return step_at(new.steps, old.steps[index].name)
