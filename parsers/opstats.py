@@ -103,10 +103,10 @@ def _within(times: Int64s) -> Int64s:
 
 def _lasting(durations: Int64s) -> Int64s:
     """A copy of the durations, cut so that they are not negative and their sum no more than `MOST_PS`."""
-    longest = MOST_PS // max(1, len(durations))
-    if not len(durations) or (int(durations.max()) <= longest and int(durations.min()) >= 0):
+    if not len(durations):
         return durations.copy()
-    return np.clip(durations, 0, longest)
+    is_sound = int(durations.min()) >= 0 and float(durations.sum(dtype=np.float64)) <= MOST_PS
+    return durations.copy() if is_sound else np.clip(durations, 0, MOST_PS // len(durations))
 
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:

@@ -677,6 +677,69 @@ static PyObject *core_nest(PyObject *module, PyObject *const *args, Py_ssize_t g
     Py_RETURN_NONE;
 }
 
+/* ---- lanes ---- */
+
+/* Gives each event from `at` on the lowest lane that is free at its start. `tree` holds when lanes are free again: its
+ * second half is the lanes, each place before those is the least of its two children, and the root is at 1. Returns how
+ * far it came: to n, or to the first event for which no lane is left. Returns -1 where events are not sorted. */
+static int64_t lane_loop(int64_t at, int64_t n, const int64_t *start, const int64_t *end, int32_t *lane, int64_t *tree,
+                         int64_t room) {
+    for (int64_t i = at; i < n; i++) {
+        int64_t from = start[i], stop = end[i], node = 1;
+        if (UNLIKELY(i > 0 && (start[i - 1] > from || (start[i - 1] == from && end[i - 1] < end[i]))))
+            return -1;
+        if (stop <= from)
+            stop = from == INT64_MAX ? from : from + 1;
+        if (UNLIKELY(tree[1] > from))
+            return i;
+        while (node < room) {
+            node *= 2;
+            node += tree[node] > from;
+        }
+        lane[i] = (int32_t)(node - room);
+        tree[node] = stop;
+        while (node > 1) {
+            int64_t least;
+            node /= 2;
+            least = tree[2 * node] < tree[2 * node + 1] ? tree[2 * node] : tree[2 * node + 1];
+            if (tree[node] == least)
+                break;
+            tree[node] = least;
+        }
+    }
+    return n;
+}
+
+/* lanes(start, end, lane, tree, at) -> how far it came; see lane_loop. The tree has 2^k places, at least 2. */
+static PyObject *core_lanes(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    Py_ssize_t at;
+    (void)module;
+    if (!expect_args(given, 5))
+        return NULL;
+    at = PyLong_AsSsize_t(args[4]);
+    if (at == -1 && PyErr_Occurred())
+        return NULL;
+    if (!acquire(&a, args, 2, 2))
+        return NULL;
+    Py_ssize_t n = a.view[0].len / 8, places = a.view[3].len / 8;
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, n, 8) || !holds(&a, 2, n, 4) || !holds(&a, 3, places, 8) || places < 2 ||
+        (places & (places - 1)) || places / 2 > INT32_MAX || at < 0 || at > n) {
+        refuse(&a, "arrays of different lengths, not aligned, a tree of a wrong size, or a place outside");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = lane_loop(at, n, a.view[0].buf, a.view[1].buf, a.view[2].buf, a.view[3].buf, places / 2);
+    Py_END_ALLOW_THREADS
+    if (done < 0) {
+        refuse(&a, "events must be sorted by start, then by descending end");
+        return NULL;
+    }
+    release(&a);
+    return PyLong_FromLongLong(done);
+}
+
 /* ---- groups ---- */
 
 /* Adds up (or takes the minimum of) values by key; keys have 4 or 8 bytes. The outputs are set up by the caller. */
@@ -734,7 +797,7 @@ static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssi
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(sum_by_key), FUNCTION(min_by_key), {NULL, NULL, 0, NULL},
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -57,6 +57,7 @@ __all__ = [
     "StatFields",
     "core_name",
     "decode_events",
+    "lanes",
     "min_by_key",
     "nest",
     "scan_events",
@@ -191,6 +192,18 @@ def self_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.i
     """
     own = nest(start, end).self_ps
     return np.maximum(own, 0) if len(own) and int(own.min()) < 0 else own
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Puts the events of one line into lanes in which they do not overlap: int32[n], the lane of each.
+
+    Each event gets the lowest lane that is free at its start. An event of no duration takes its lane for one unit, so
+    that it is alone at its instant; at the largest int64 there is no such unit, and every event gets lane 0. Where
+    events nest, the lane is the depth of `nest`, but for empty events at the very end of another.
+
+    Args and errors as for `nest`.
+    """
+    return _core()[1].lanes(start, end)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:

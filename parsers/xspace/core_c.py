@@ -28,6 +28,9 @@ _FULL = 3
 _BYTES_A_FIELD = 24  # a guess at how many fields come; another block follows when there are more
 _LEAST_BLOCK = 1024
 
+_FIRST_LANES = 8
+_FREE = np.iinfo(np.int64).min  # when a lane that nothing was in is free
+
 
 def split_fields(buf: Buffer, start: int = 0) -> Fields:
     """See `core.split_fields`."""
@@ -112,6 +115,31 @@ def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
     parent, depth, self_ps = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
     _core.nest(start, end, parent, depth, self_ps)
     return Nesting(parent, depth, self_ps)
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """See `core.lanes`."""
+    start, end = as_int64(start, "start"), as_int64(end, "end")
+    lane = np.empty(len(start), np.int32)
+    tree = np.full(2 * _FIRST_LANES, _FREE, np.int64)
+    done = _core.lanes(start, end, lane, tree, 0)
+    while done < len(start):
+        tree = _twice(tree)
+        done = _core.lanes(start, end, lane, tree, done)
+    return lane
+
+
+def _twice(tree: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The tree of `_core.lanes` with room for twice as many lanes."""
+    lanes = len(tree) // 2
+    out = np.full(4 * lanes, _FREE, np.int64)
+    out[2 * lanes : 3 * lanes] = tree[lanes:]
+    level = 2 * lanes
+    while level > 1:
+        below = out[level : 2 * level]
+        out[level // 2 : level] = np.minimum(below[::2], below[1::2])
+        level //= 2
+    return out
 
 
 def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:

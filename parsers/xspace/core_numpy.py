@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.xspace import core_scalar
+from tpuprof.parsers.xspace.core_lanes import lanes
 from tpuprof.parsers.xspace.core_nest import nest
 from tpuprof.parsers.xspace.core_scalar import MAX_FIELD_NUMBER
 from tpuprof.parsers.xspace.core_scan import scan
@@ -42,7 +43,7 @@ from tpuprof.parsers.xspace.core_types import (
 )
 from tpuprof.parsers.xspace.core_words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
 
-__all__ = ["decode_events", "min_by_key", "nest", "scan_events", "split_fields", "stat_columns", "sum_by_key"]
+__all__ = ["decode_events", "lanes", "min_by_key", "nest", "scan_events", "split_fields", "stat_columns", "sum_by_key"]
 
 _BLOCK = 16384  # messages decoded together: their arrays stay in the cache
 _FEW = 32  # messages left that are not worth decoding together

@@ -177,6 +177,9 @@ class Core(Protocol):
     def nest(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
         """How events contain each other."""
 
+    def lanes(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Rows in which events do not overlap."""
+
     def sum_by_key(self, keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """Sums of groups."""
 

@@ -80,17 +80,26 @@ class Line:
 
     @cached_property
     def _head(self) -> LineHeader:
-        return self._read_header(min(self.end, self.begin + HEAD))
+        return self._read_header(self.begin, min(self.end, self.begin + HEAD))
 
     @cached_property
     def header(self) -> LineHeader:
         """Every scalar field. Walks over the whole line (some stand behind the events), without decoding it."""
-        return self._head if self.size <= HEAD else self._read_header(self.end)
+        return self._head if self.size <= HEAD else self._read_header(self.begin, self.end)
 
-    def _read_header(self, end: int) -> LineHeader:
+    def tail(self, events: Events) -> LineHeader:
+        """The scalar fields behind the line's events, where writers put its display name and id.
+
+        Args:
+            events: of this line, with their places.
+        """
+        last = int((events.begin + events.length).max()) if len(events.begin) else self.begin
+        return self._read_header(last, self.end)
+
+    def _read_header(self, begin: int, end: int) -> LineHeader:
         found: dict[int, int] = {}
         texts: dict[int, str] = {}
-        for window in windows(self.plane.source, self.begin, end):
+        for window in windows(self.plane.source, begin, end):
             for index in np.flatnonzero(window.number != EVENTS_FIELD).tolist():
                 number, wire = int(window.number[index]), int(window.wire[index])
                 if wire == VARINT:

@@ -198,6 +198,17 @@ def _nest(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     core.nest(start, end, _zeros("q", n), _zeros("i", n), _zeros("q", n + (rng.random() < 0.02)))
 
 
+def _lanes(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    n, places = rng.randrange(12), rng.choice((2, 4, 8, 16, 3, 0))
+    pairs = list(zip(_times(rng, n), _times(rng, n), strict=True))
+    if rng.random() < 0.8:
+        pairs.sort(key=lambda pair: (pair[0], -pair[1]))
+    start, end = array("q", [pair[0] for pair in pairs]), array("q", [pair[1] for pair in pairs])
+    tree = array("q", _times(rng, places) if rng.random() < 0.3 else [INT64_MIN] * places)
+    at = rng.choice((0, 0, 0, n, rng.randint(0, n), rng.randint(-1, n + 1), rng.choice(EXTREMES)))
+    core.lanes(start, end, _zeros("i", n + (rng.random() < 0.02)), tree, at)
+
+
 def _groups(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     n, k = rng.randrange(12), rng.randrange(5)
     code = rng.choice("iq")
@@ -230,6 +241,7 @@ def _mistaken(rng: random.Random, core: ModuleType, data: array[int]) -> None:
             (1, 2, 3, 4, 6, 9),
         ),
         (core.nest, [q[0], q[1], q[2], _zeros("i", n), q[3]], (0, 1, 2, 4)),
+        (core.lanes, [q[0], q[1], _zeros("i", n), array("q", [0, 0]), 0], (0, 1, 3)),
         (core.sum_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
         (core.min_by_key, [q[0], q[1], q[2]], (0, 1, 2)),
     ]
@@ -256,7 +268,22 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     kinds: tuple[Callable[[random.Random, ModuleType, array[int]], None], ...]
-    kinds = (_split, _split, _events, _events, _stats, _stats, _stats, _scan, _scan, _scan, _nest, _groups, _mistaken)
+    kinds = (
+        _split,
+        _split,
+        _events,
+        _events,
+        _stats,
+        _stats,
+        _stats,
+        _scan,
+        _scan,
+        _scan,
+        _nest,
+        _lanes,
+        _groups,
+        _mistaken,
+    )
     accepted = refused = 0
     for _ in range(cases):
         data = array("B", list(random_bytes(rng)))
