@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # each page's module is imported when the page is asked for: 
     from tpuprof.parsers.pages.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops import OpsPage
     from tpuprof.parsers.pages.roofline import RooflinePage
+    from tpuprof.parsers.timeline.flows import Flows
+    from tpuprof.parsers.timeline.model import StepSpan, Timeline
 
 MAXIMUM_THREADS = 4
 
@@ -73,6 +75,7 @@ class Session:
         self._modules: dict[str, HloModules] = {}
         self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
+        self._timeline: tuple[str, Timeline] | None = None
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -134,6 +137,66 @@ class Session:
         summaries = self._summarised(host)[0]
         parts = [summary.requests for summary in summaries]
         return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
+
+    def timeline(self, host: str | None = None, with_steps: bool = True) -> Timeline:
+        """All events of one host: of the first that can be read when `host` is None. Only the last timeline is kept.
+
+        Args:
+            with_steps: with the overview's steps to move by, for which all its events are decoded too.
+
+        Raises:
+            ProfileError: as for `overview`.
+            Cancelled: `is_cancelled` said so.
+        """
+        from tpuprof.parsers.timeline.read import needed_bytes as timeline_bytes  # noqa: PLC0415
+        from tpuprof.parsers.timeline.read import read_timeline  # noqa: PLC0415
+
+        if with_steps:
+            self._summarised(host)
+        files = self._chosen(host)
+        failures: list[ProfileError] = []
+        for index, file in enumerate(files):
+            if self._timeline is not None and self._timeline[0] == file.path:
+                return self._timeline[1]
+            meter = _Meter(files[index : index + 1], self._on_progress, self._is_cancelled)
+            meter.begin(0)
+            try:
+                with closing(Trace.open(file.path)) as trace:
+                    meter.opened(timeline_bytes(trace))
+                    self._timeline = None  # never two at once
+                    steps, inferred = self._step_spans(file.host) if with_steps else ((), False)
+                    made = read_timeline(trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads())
+            except ProfileError as error:
+                failures.append(error)
+                continue
+            self._timeline = (file.path, made)
+            return made
+        raise failures[0] if failures else self._nothing_to_read()
+
+    def _step_spans(self, host: str) -> tuple[tuple[StepSpan, ...], bool]:
+        """The steps of a host's overview, and whether they are inferred."""
+        from tpuprof.parsers.timeline.model import StepSpan  # noqa: PLC0415
+
+        page = self.overview(host)
+        spans = tuple(StepSpan(step.name, step.start_ps, step.start_ps + step.duration_ps) for step in page.steps)
+        return spans, page.performance.step_time is not None and page.performance.step_time.source == "modules"
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """What launched what, and which asynchronous ops belong together.
+
+        Raises:
+            ProfileError: the file can't be read any more.
+            Cancelled: `is_cancelled` said so.
+        """
+        from tpuprof.parsers.timeline.flows import read_flows  # noqa: PLC0415
+
+        with closing(Trace.open(timeline.path)) as trace:
+            return read_flows(trace, timeline, self._poll)
+
+    def _poll(self, size: int, events: int) -> None:
+        """Ends the work where that is wanted."""
+        if self._is_cancelled():
+            raise Cancelled
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""

@@ -1,0 +1,132 @@
+"""What the events of a plane are called and which class each name is of, for all tracks of the plane at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.device import HOLDS_OPS, op_class
+from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_metadata import TRAFFIC, MetadataStats, OpSource
+from tpuprof.parsers.opstats import Keys
+from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind
+from tpuprof.parsers.xspace.trace import Plane
+
+_DENSE = 4
+"""A table with a place for every id is made where ids go up to no more than so many times their number."""
+
+# Of what threads and runtimes record under free names. A wait is no work, whoever waits.
+_WAITS = re.compile(
+    rb"(?i)\b(wait|sleep|barrier|idle|poll|park)|(wait|await|sleep|barrier|blockuntil|block_until|dequeue|condvar|acquire)"
+)
+_MOVES = re.compile(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|linearize")
+_TALKS = re.compile(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
+_MULTIPLIES = re.compile(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
+_NAME_SEEN = 400
+"""Bytes of a name that its class is told from."""
+
+
+class PlaneKeys:
+    """Turns metadata ids into keys of `EventNames`: rows of the plane's event metadata, then ids without an entry."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._ids = plane.event_metadata.ids
+        self._lost: dict[int, int] = {}
+
+    def of(self, ids: Keys) -> NDArray[np.int32]:
+        """int32[n]: the keys of some events."""
+        rows = self._rows(ids)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            for number in np.unique(ids[missing]).tolist():
+                key = self._lost.setdefault(number, len(self._ids) + len(self._lost))
+                rows[missing[ids[missing] == number]] = key
+        return rows
+
+    def _rows(self, ids: Keys) -> NDArray[np.int32]:
+        table = self._ids
+        if not len(table) or not len(ids):
+            return np.full(len(ids), -1, np.int32)
+        low, high = int(min(table[0], ids.min())), int(max(table[-1], ids.max()))
+        if low < 0 or high > _DENSE * (len(ids) + len(table)) + 1_000_000:
+            at = np.minimum(np.searchsorted(table, ids), len(table) - 1)
+            return np.where(table[at] == ids, at, -1).astype(np.int32)
+        lookup = np.full(high + 1, -1, np.int32)
+        lookup[table] = np.arange(len(table), dtype=np.int32)
+        return lookup[ids]
+
+    def lost_names(self) -> tuple[str, ...]:
+        """Names of the ids without an entry, in the order of their keys."""
+        return tuple(f"event {number}" for number in self._lost)
+
+
+def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNames:
+    """Names and classes of a plane's events.
+
+    Args:
+        lost: names of the keys behind those of the metadata.
+    """
+    source = OpSource(plane.event_metadata, plane.stat_metadata)
+    classes = np.full(len(source.events) + len(lost), CLASSES.index("unknown"), np.uint8)
+    if kind in ("core", "sparse_core"):
+        flops, hbm = _op_work(source, classes)
+        return EventNames(source, tuple(lost), classes, _padded(flops, len(lost)), _padded(hbm, len(lost)))
+    for row, name in enumerate(_name_heads(source)):
+        classes[row] = CLASSES.index(_kernel_class(name) if kind == "gpu" else _host_class(name))
+    if kind == "host":
+        classes[len(source.events) :] = CLASSES.index("host")
+    return EventNames(source, tuple(lost), classes)
+
+
+def _name_heads(source: OpSource) -> list[bytes]:
+    """The first bytes of each name."""
+    table = source.events
+    ends = np.minimum(table.name_end, table.name_begin + _NAME_SEEN)
+    return [table.body[a:b] for a, b in zip(table.name_begin.tolist(), ends.tolist(), strict=True)]
+
+
+def _op_work(
+    source: OpSource, classes: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Fills in the classes of HLO ops and of what the runtime records; FLOPs and HBM bytes of one occurrence."""
+    table = source.events
+    rows: Int64s = np.arange(len(table), dtype=np.int64)
+    columns = MetadataStats(source, rows, ("hlo_category", "flops", "memory_access_breakdown"))
+    flops = columns.number("flops")
+    hbm = columns.memory_access()[:, TRAFFIC.index("hbm")]
+    categories = columns.texts("hlo_category")
+    for row, (category, head) in enumerate(zip(categories, _name_heads(source), strict=True)):
+        if category is not None:
+            # what an asynchronous op is about its instruction's name tells; it may be displayed as async-async
+            name, is_text, _ = table.name(row)[:_NAME_SEEN].partition(" = ")
+            name = name.lstrip("%") if is_text else table.display_name(row) or name
+            classes[row] = CLASSES.index(op_class(category, name, flops[row] > 0))
+            if category in HOLDS_OPS:
+                flops[row] = hbm[row] = np.nan
+        elif _WAITS.search(head):
+            classes[row] = CLASSES.index("idle")
+    return (flops if (flops > 0).any() else None), (hbm if (hbm > 0).any() else None)
+
+
+def _padded(values: NDArray[np.float64] | None, more: int) -> NDArray[np.float64] | None:
+    return None if values is None else np.append(values, np.full(more, np.nan))
+
+
+def _host_class(name: bytes) -> OpClass:
+    """Class of what a host thread does: waiting, moving data, or any other work."""
+    if _WAITS.search(name):
+        return "idle"
+    return "copy" if _MOVES.search(name) else "host"
+
+
+def _kernel_class(name: bytes) -> OpClass:
+    """Class of a GPU's kernel or copy, by its name."""
+    if _TALKS.search(name):
+        return "collective"
+    if _MOVES.search(name):
+        return "copy"
+    return "compute" if _MULTIPLIES.search(name) else "vector"

@@ -1,0 +1,105 @@
+"""When a track was idle, and how to get from one long gap to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s, place, ranges, subtract
+from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+
+LEAST_FRACTION = 0.05
+"""Of its step, what a gap lasts to be worth a look."""
+
+_OF_TRACE = 200
+"""Without steps it is this part of the trace."""
+
+
+def gaps(track: Track, least_ps: int = 1) -> tuple[Int64s, Int64s]:
+    """When no event of a track ran, between its first event and its last: starts and ends, in order.
+
+    An event of no duration fills no time, so it ends no gap.
+
+    Args:
+        least_ps: what a gap lasts at least; one of no duration is none.
+    """
+    least = max(least_ps, 1)
+    start = end = np.zeros(0, np.int64)
+    if not len(track):
+        return start, end
+    filled = [_filled(track, lane) for lane in range(track.depth)]
+    filled = [one for one in filled if len(one[0])]
+    if not filled:
+        return _lasting(np.array([track.span[0]]), np.array([track.span[1]]), least)
+    begins, ends = filled[0]
+    start = np.concatenate([[track.span[0]], ends])
+    end = np.concatenate([begins, [track.span[1]]])
+    start, end = _lasting(start, end, least)
+    for begins, ends in filled[1:]:  # where events nest, the first lane's cover all others
+        start, end = _lasting(*_less(start, end, begins, ends), least)
+    return start, end
+
+
+def next_gap(
+    timeline: Timeline, track: Track, time_ps: int, direction: int = 1, fraction: float = LEAST_FRACTION
+) -> tuple[int, int] | None:
+    """The next or previous long gap of a track: start and end; None where there is none.
+
+    A gap is long that lasts at least a fraction of the step that its middle lies in; between steps, of the median step;
+    without steps, a 200th of the trace.
+
+    Args:
+        time_ps: the next gap starts after it, the previous one before it.
+        direction: above 0 for the next, below for the previous one.
+        fraction: of a step, above 0.
+    """
+    if not timeline.steps:
+        start, end = gaps(track, (timeline.last_ps - timeline.first_ps) // _OF_TRACE)
+    else:
+        first, last, lasting = _step_columns(timeline.steps)
+        some = float(np.median(lasting))
+        start, end = gaps(track, int(min(float(lasting.min()), some) * fraction))
+        step = place(start + (end - start) // 2, first, last)
+        wanted = np.where(step >= 0, lasting[np.maximum(step, 0)], some) * fraction
+        long_ = end - start >= wanted
+        start, end = start[long_], end[long_]
+    at = int(np.searchsorted(start, time_ps, side="right")) if direction > 0 else _last_before(start, time_ps)
+    return (int(start[at]), int(end[at])) if 0 <= at < len(start) else None
+
+
+def _last_before(start: Int64s, time_ps: int) -> int:
+    return int(np.searchsorted(start, time_ps, side="left")) - 1
+
+
+def _filled(track: Track, lane: int) -> tuple[Int64s, Int64s]:
+    """The events of a lane that last some time."""
+    events = track.lane(lane)
+    start, end = track.start_ps[events], track.end_ps[events]
+    lasts: NDArray[np.bool_] = end > start
+    return (start, end) if lasts.all() else (start[lasts], end[lasts])
+
+
+def _lasting(start: Int64s, end: Int64s, least: int) -> tuple[Int64s, Int64s]:
+    long_ = np.flatnonzero(end - start >= least)
+    return start[long_], end[long_]
+
+
+def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """What of gaps is left beside a lane's events; only those in gaps are looked at."""
+    first = np.searchsorted(ends, start, side="right")
+    last = np.searchsorted(begins, end, side="left")
+    of, at = ranges(first, last)
+    if not len(of):
+        return start, end
+    at = at[np.append(True, at[1:] != at[:-1])]  # an event may reach over several gaps
+    return subtract(start, end, begins[at], ends[at])
+
+
+def _step_columns(steps: Sequence[StepSpan]) -> tuple[Int64s, Int64s, Int64s]:
+    """Starts, ends and durations of steps in order; where two overlap, the earlier one ends as the later begins."""
+    order = sorted(steps, key=lambda step: step.start_ps)
+    start = np.array([step.start_ps for step in order], np.int64)
+    lasting = np.maximum(np.array([step.end_ps for step in order], np.int64) - start, 0)
+    return start, np.minimum(start + lasting, np.append(start[1:], np.iinfo(np.int64).max)), lasting

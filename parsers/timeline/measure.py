@@ -1,0 +1,344 @@
+"""What ran in an interval: how busy each track was, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s, covered, distinct, ranges
+from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track
+from tpuprof.parsers.timeline.windows import busy_between
+from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
+
+SortKey = Literal["self", "total", "count", "name", "track"]
+TrackPlace = tuple[int, int]
+"""A track of a timeline: index of its section, and its own in that section."""
+
+_SMALL = 1 << 12
+"""Events up to which tracks are summed up together."""
+
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackShare:
+    """How busy one track was in an interval.
+
+    Attributes:
+        section: title of the section.
+        track: name of the track.
+        place: where it is in the timeline.
+        busy_ps: time in which at least one event ran.
+        events: those that overlap the interval or, lasting no time, lie in it.
+        busy_fraction: of the interval, 0-1; None for an interval of no duration.
+    """
+
+    section: str
+    track: str
+    place: TrackPlace
+    busy_ps: int
+    events: int
+    busy_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """The events of one name in one track, as far as they lie in an interval.
+
+    Attributes:
+        section, track, place: of the track, see `TrackShare`.
+        key: of the name, in the track's `EventNames`.
+        name: what the events are called.
+        op_class: their class.
+        occurrences: events that overlap the interval.
+        total_ps: their time inside the interval.
+        self_ps: that without the events nested in them.
+        longest: index of the event with the longest time inside the interval, the first of several.
+    """
+
+    section: str
+    track: str
+    place: TrackPlace
+    key: int
+    name: str
+    op_class: OpClass
+    occurrences: int
+    total_ps: int
+    self_ps: int
+    longest: int
+
+    @property
+    def average_ps(self) -> int:
+        """Time of an occurrence inside the interval."""
+        return self.total_ps // self.occurrences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """What ran in an interval.
+
+    Attributes:
+        start_ps, end_ps: the interval, without its end.
+        tracks: the measured tracks, also those in which nothing ran.
+        names: what the events of each of `tracks` are called.
+        of_track: int32[rows]; which of `tracks` a row is of.
+        key, occurrences, total_ps, self_ps, longest: int64[rows], see `MeasuredRow`.
+    """
+
+    start_ps: int
+    end_ps: int
+    tracks: tuple[TrackShare, ...]
+    names: tuple[EventNames, ...]
+    of_track: NDArray[np.int32]
+    key: Int64s
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    longest: Int64s
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def duration_ps(self) -> int:
+        """How long the interval lasts."""
+        return self.end_ps - self.start_ps
+
+    def rows(self, limit: int | None = None, sort: SortKey = "self") -> tuple[MeasuredRow, ...]:
+        """The rows, the largest first; by name or track in order, and within these by self time.
+
+        Args:
+            limit: how many at most; None for all.
+        """
+        order = self._order(sort)
+        return tuple(self._row(at) for at in order[:limit].tolist())
+
+    def _order(self, sort: SortKey) -> NDArray[np.intp]:
+        ties = (self.key, self.of_track)
+        if sort == "track":
+            return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
+        if sort == "name":
+            texts = [self._name(at) for at in range(len(self))]
+            ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+            rank = np.array([ranks[text] for text in texts], np.int64)
+            return np.lexsort((*ties, -self.self_ps, rank))
+        if sort == "total":
+            return np.lexsort((*ties, -self.self_ps, -self.total_ps))
+        if sort == "count":
+            return np.lexsort((*ties, -self.self_ps, -self.occurrences))
+        return np.lexsort((*ties, -self.total_ps, -self.self_ps))
+
+    def _name(self, at: int) -> str:
+        return self.names[int(self.of_track[at])].name(int(self.key[at]))
+
+    def _row(self, at: int) -> MeasuredRow:
+        share, key = self.tracks[int(self.of_track[at])], int(self.key[at])
+        return MeasuredRow(
+            section=share.section,
+            track=share.track,
+            place=share.place,
+            key=key,
+            name=self._name(at),
+            op_class=CLASSES[int(self.names[int(self.of_track[at])].classes[key])],
+            occurrences=int(self.occurrences[at]),
+            total_ps=int(self.total_ps[at]),
+            self_ps=int(self.self_ps[at]),
+            longest=int(self.longest[at]),
+        )
+
+
+def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackPlace] | None = None) -> Measurement:
+    """What ran between two instants, events cut to the interval.
+
+    Self times are of what is left of the events after the cut, so that those of the parts of an interval add up to the
+    whole's. Where events nest, a track's self times add up to its busy time.
+
+    Args:
+        a, b: picoseconds, in any order; the later one is no longer part of the interval.
+        tracks: which to measure; None for all but derived ones, whose time is that of the ops again.
+    """
+    start, end = min(a, b), max(a, b)
+    chosen = [
+        ((at, number), section.title, track)
+        for at, section in enumerate(timeline.sections)
+        for number, track in enumerate(section.tracks)
+        if tracks is None and not track.is_derived
+    ]
+    for at, number in tracks or ():
+        section = timeline.sections[at]
+        chosen.append(((at, number), section.title, section.tracks[number]))
+    shares: list[TrackShare] = []
+    parts: list[_Part] = []
+    small: list[tuple[int, _Inside]] = []
+    for number, (place, title, track) in enumerate(chosen):
+        busy, inside = _measured(track, start, end)
+        fraction = busy / (end - start) if end > start else None
+        shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction))
+        if not len(inside.key):
+            continue
+        if len(inside.key) < min(_SMALL, len(track.names)):
+            small.append((number, inside))  # of thousands of threads each has a few
+        elif len(inside.key) < len(track.names):
+            parts.append(_sparse_part([(number, inside)]))
+        else:
+            parts.append(_part(number, inside, len(track.names)))
+    parts.append(_sparse_part(small))
+    return Measurement(
+        start_ps=start,
+        end_ps=end,
+        tracks=tuple(shares),
+        names=tuple(track.names for *_, track in chosen),
+        of_track=np.concatenate([part.of_track for part in parts]),
+        key=np.concatenate([part.key for part in parts]),
+        occurrences=np.concatenate([part.occurrences for part in parts]),
+        total_ps=np.concatenate([part.total_ps for part in parts]),
+        self_ps=np.concatenate([part.self_ps for part in parts]),
+        longest=np.concatenate([part.longest for part in parts]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The events of a track inside an interval: their keys, times inside, times of their own, and indices."""
+
+    key: NDArray[np.int32]
+    total_ps: Int64s
+    self_ps: Int64s
+    index: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of some tracks, as in `Measurement`."""
+
+    of_track: NDArray[np.int32]
+    key: Int64s
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    longest: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """The events [first, first + n) of a track, all of one lane, cut to an interval. int64[n] each."""
+
+    first: int
+    start_ps: Int64s
+    end_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+def lane_events(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
+    """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
+    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+    first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="left"))
+    if first < stop and track.end_ps[first] == start_ps and track.start_ps[first] < start_ps:
+        first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
+    last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
+    return first, max(first, last)
+
+
+def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
+    """Busy time of a track in an interval, and its events there."""
+    lanes: list[_Lane] = []
+    if start < end and len(track) and track.span[0] < end and track.span[1] >= start:
+        lanes = [_cut(track, lane, start, end) for lane in range(track.depth)]
+    while lanes and not len(lanes[-1]):
+        lanes.pop()
+    if not lanes:
+        none = np.zeros(0, np.int64)
+        return 0, _Inside(none.astype(np.int32), none, none, none)
+    totals = [lane.end_ps - lane.start_ps for lane in lanes]
+    own, nested = totals, False
+    if track.kind != "async":  # these run side by side, none of them on another one's time
+        own, nested = _self_times(lanes, totals)
+    busy = int(totals[0].sum()) if nested else busy_between(track, start, end)
+    return busy, _Inside(
+        key=_joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes]),
+        total_ps=_joined(totals),
+        self_ps=_joined(own),
+        index=_joined([np.arange(lane.first, lane.first + len(lane)) for lane in lanes]),
+    )
+
+
+def _joined(columns: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _cut(track: Track, lane: int, start: int, end: int) -> _Lane:
+    """What of a lane lies in an interval. Only its first and last event there can reach beyond."""
+    first, last = lane_events(track, lane, start, end)
+    begins, ends = track.start_ps[first:last], track.end_ps[first:last]
+    if last > first and begins[0] < start:
+        begins = begins.copy()
+        begins[0] = start
+    if last > first and ends[-1] > end:
+        ends = ends.copy()
+        ends[-1] = end
+    return _Lane(first, begins, ends)
+
+
+def _self_times(lanes: Sequence[_Lane], totals: Sequence[Int64s]) -> tuple[list[Int64s], bool]:
+    """Time of each event that the next lane's events do not cover, and whether these all lie inside, lane by lane.
+
+    An event's lane is its depth where events nest. What overlaps only in part is its own where it overlaps nothing.
+    """
+    own, nested = [], True
+    for lane, below, total in zip(lanes, lanes[1:], totals, strict=False):
+        if len(below) < len(lane):  # then not all of them contain others
+            first = np.searchsorted(lane.end_ps, below.start_ps, side="right")
+            last = np.searchsorted(lane.start_ps, below.end_ps, side="left")
+            around = distinct(ranges(first, last)[1])
+        else:
+            around = np.arange(len(lane))
+        before = covered(lane.start_ps[around], below.start_ps, below.end_ps)
+        inside = covered(lane.end_ps[around], below.start_ps, below.end_ps) - before
+        left = total.copy()
+        left[around] -= inside
+        own.append(left)
+        nested &= int(inside.sum()) == int((below.end_ps - below.start_ps).sum())
+    return [*own, totals[len(own)]], nested
+
+
+def _part(number: int, inside: _Inside, kinds: int) -> _Part:
+    """The rows of one track, by keys below `kinds`."""
+    occurrences = np.bincount(inside.key, minlength=kinds).astype(np.int64)
+    rows = np.flatnonzero(occurrences)
+    most = -min_by_key(inside.key, -inside.total_ps, kinds)
+    at = np.flatnonzero(inside.total_ps == most[inside.key])[::-1]
+    longest = np.full(kinds, -1, np.int64)
+    longest[inside.key[at]] = inside.index[at]  # of several the first, which is written last
+    return _Part(
+        of_track=np.full(len(rows), number, np.int32),
+        key=rows,
+        occurrences=occurrences[rows],
+        total_ps=sum_by_key(inside.key, inside.total_ps, kinds)[rows],
+        self_ps=sum_by_key(inside.key, inside.self_ps, kinds)[rows],
+        longest=longest[rows],
+    )
+
+
+def _sparse_part(tracks: Sequence[tuple[int, _Inside]]) -> _Part:
+    """The rows of tracks with fewer events than names: of the names that they have."""
+    none = np.zeros(0, np.int64)
+    pair = np.concatenate([none, *(inside.key.astype(np.int64) + (number << 32) for number, inside in tracks)])
+    present = distinct(pair)
+    part = _part(
+        0,
+        _Inside(
+            np.searchsorted(present, pair).astype(np.int32),
+            np.concatenate([none, *(inside.total_ps for _, inside in tracks)]),
+            np.concatenate([none, *(inside.self_ps for _, inside in tracks)]),
+            np.concatenate([none, *(inside.index for _, inside in tracks)]),
+        ),
+        len(present),
+    )
+    return replace(part, of_track=(present >> 32).astype(np.int32), key=present & 0xFFFFFFFF)

@@ -1,0 +1,267 @@
+"""Tracks and sections: what the timeline is made of.
+
+A track's events lie in lanes. No two events of a lane overlap, so that a lane is drawn in one row, and everything about
+it is a matter of binary search. Lane 0 comes first, its events in order of time, then lane 1 and so on; where events
+nest, as the calls of a thread do, the lane is the depth.
+
+All times are int64 picoseconds on the trace's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_metadata import OpSource
+from tpuprof.parsers.pages.overview_page import OpClass
+
+CLASSES: tuple[OpClass, ...] = get_args(OpClass)
+"""Classes of events; a class's index is its code in `EventNames.classes`."""
+
+TrackKind = Literal[
+    "steps",  # step markers of a core
+    "modules",  # runs of HLO modules
+    "scopes",  # framework name scopes, derived from the ops
+    "framework_ops",  # framework ops, derived from the ops
+    "ops",  # HLO ops of a TensorCore or SparseCore
+    "source",  # source lines, derived from the ops
+    "async",  # asynchronous ops, which overlap
+    "traceme",  # what the core's runtime records
+    "thread",  # a host thread
+    "stream",  # a GPU's stream
+    "other",
+]
+SectionKind = Literal["core", "sparse_core", "gpu", "host", "other"]
+
+LANE_EVENTS_A_BLOCK = 64
+"""Events between two entries of a track's running sums."""
+
+
+class EventNames:
+    """What the events of some tracks are called and which class they are of, by key.
+
+    Attributes:
+        source: the plane's metadata; key k below `len(source.events)` is its row k. None for derived tracks.
+        texts: names of the keys from there on: of derived events, or ``event 17`` for an id without metadata.
+        classes: uint8[keys], index in `CLASSES`.
+        flops, hbm_bytes: float64[keys], of one occurrence by the compiler's count, NaN where unknown or where the op
+            only contains others; None where no key has any.
+    """
+
+    def __init__(
+        self,
+        source: OpSource | None,
+        texts: tuple[str, ...],
+        classes: NDArray[np.uint8],
+        flops: NDArray[np.float64] | None = None,
+        hbm_bytes: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.source = source
+        self.texts = texts
+        self.classes = classes
+        self.flops = flops
+        self.hbm_bytes = hbm_bytes
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def metadata_rows(self) -> int:
+        """Keys below this are rows of the event metadata."""
+        return len(self.source.events) if self.source is not None else 0
+
+    def name(self, key: int) -> str:
+        """What an event is called: the display name (an HLO op's short name) or else the name, as in the profile."""
+        rows = self.metadata_rows
+        if key >= rows:
+            return self.texts[key - rows]
+        assert self.source is not None
+        return self.source.events.display_name(key) or self.source.events.name(key)
+
+    def long_name(self, key: int) -> str:
+        """The name, where it is another one than `name`: an HLO op's text. Else empty."""
+        if key >= self.metadata_rows or self.source is None:
+            return ""
+        return self.source.events.name(key) if self.source.events.display_name(key) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The events of one line of a plane, or events derived from them.
+
+    The columns take 28 bytes an event.
+
+    Attributes:
+        name: as on screen: the line's display name or name.
+        kind: what it holds.
+        names: of its events.
+        start_ps, end_ps: int64[n], lane by lane, within a lane in order of time. An event of no duration has
+            end = start; it is alone at its instant in its lane.
+        key: int32[n], see `EventNames`.
+        lanes: int64[lanes + 1]; lane i is the events from `lanes[i]` to `lanes[i + 1]`.
+        plane_index, line_index: where in the file the line is; -1 for a derived track.
+        place, length: where each event lies in the file, from the begin of its line, and its bytes; empty for a
+            derived track. uint32[n], place int64[n] in a line of more than 4 GB.
+        lost_bytes: bytes of the line that the file lacks.
+        malformed: events with damaged bytes.
+        sort_id: the line's display id or id, by which XProf sorts.
+        is_derived: made from other tracks.
+    """
+
+    name: str
+    kind: TrackKind
+    names: EventNames
+    start_ps: Int64s
+    end_ps: Int64s
+    key: NDArray[np.int32]
+    lanes: Int64s
+    plane_index: int = -1
+    line_index: int = -1
+    place: NDArray[np.uint32] | Int64s = field(default_factory=lambda: np.zeros(0, np.uint32))
+    length: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    lost_bytes: int = 0
+    malformed: int = 0
+    sort_id: int = 0
+    is_derived: bool = False
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+    @property
+    def depth(self) -> int:
+        """Number of lanes."""
+        return len(self.lanes) - 1
+
+    def lane(self, number: int) -> slice:
+        """The events of a lane."""
+        return slice(int(self.lanes[number]), int(self.lanes[number + 1]))
+
+    def lane_of(self, index: int) -> int:
+        """The lane of an event."""
+        return int(np.searchsorted(self.lanes, index, side="right")) - 1
+
+    def label(self, index: int) -> str:
+        """What an event is called."""
+        return self.names.name(int(self.key[index]))
+
+    def event_class(self, index: int) -> OpClass:
+        """An event's class."""
+        return CLASSES[int(self.names.classes[int(self.key[index])])]
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first start to the last end; zeros without events."""
+        if not len(self):
+            return 0, 0
+        begins, ends = self.lanes[:-1], self.lanes[1:] - 1
+        return int(self.start_ps[begins].min()), int(self.end_ps[ends].max())
+
+    @cached_property
+    def busy_ps(self) -> int:
+        """Time in which at least one event ran."""
+        from tpuprof.parsers.timeline.windows import busy_between  # noqa: PLC0415 - it builds on this module
+
+        return busy_between(self, *self.span)
+
+    @cached_property
+    def counts(self) -> Int64s:
+        """Events of each key, int64[keys]."""
+        return np.bincount(self.key, minlength=len(self.names)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CounterTrack:
+    """A counter's values over time: each holds until the next.
+
+    Attributes:
+        name: of the counter.
+        time_ps: int64[n], ascending.
+        value: float64[n].
+        unit: as in the profile; empty where it does not say.
+    """
+
+    name: str
+    time_ps: Int64s
+    value: NDArray[np.float64]
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateTrack:
+    """How much of what a core can do its ops ask for, over time, by the compiler's count.
+
+    Attributes:
+        name: such as ``MXU``.
+        ops: the track of the ops.
+        work: float64[keys]: FLOPs or bytes of one occurrence, 0 where unknown.
+        peak: per second; None where the profile does not say: utilisation is unknown then.
+    """
+
+    name: str
+    ops: Track
+    work: NDArray[np.float64]
+    peak: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """The tracks of a core, of the host's threads, or of another plane.
+
+    Attributes:
+        title: such as ``Chip 2: TPU core 1``.
+        plane: name of the plane.
+        kind: what the plane is.
+        tracks, rates, counters: in the order of the screen.
+    """
+
+    title: str
+    plane: str
+    kind: SectionKind
+    tracks: tuple[Track, ...]
+    rates: tuple[RateTrack, ...] = ()
+    counters: tuple[CounterTrack, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpan:
+    """A step, from the start of its earliest core on, as long as on its slowest."""
+
+    name: str
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """All that one host did.
+
+    Attributes:
+        host: its name.
+        path: of its file.
+        sections: cores first, then the host's threads, then other planes.
+        first_ps, last_ps: from the first event to the end of the last; zeros without any.
+        steps: the steps of the overview, in order.
+        steps_are_inferred: from periods of a module, not from markers.
+        lost: sentences on what the capture or the file lacks; empty for one that is complete as far as it says.
+        warnings: other remarks.
+    """
+
+    host: str
+    path: str
+    sections: tuple[Section, ...]
+    first_ps: int
+    last_ps: int
+    steps: tuple[StepSpan, ...] = ()
+    steps_are_inferred: bool = False
+    lost: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def event_count(self) -> int:
+        """Events of all tracks, derived ones left out."""
+        return sum(len(track) for section in self.sections for track in section.tracks if not track.is_derived)

@@ -1,0 +1,334 @@
+"""Searches the names of all events of a timeline, and finds one's way among those that match.
+
+A name is looked at once, however many events bear it. What follows is about events: where few of a track match, their
+places are written down in order of time; where many do, they are counted in blocks of the track.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s, ranges
+from tpuprof.parsers.op_metadata import MetadataStats
+from tpuprof.parsers.timeline.model import EventNames, Timeline, Track
+from tpuprof.parsers.timeline.windows import lane_window
+
+EventPlace = tuple[int, int, int]
+"""An event of a timeline: index of its section, of its track in that section, and its own in the track."""
+
+FEW = 1 << 16
+"""Matches of a track up to which their places are kept, all in all 24 bytes each."""
+
+_BLOCK = 512
+_SCAN = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class TrackMatches:
+    """A track with events that match.
+
+    Attributes:
+        place: index of the section, and of the track in it.
+        track: the track.
+        matching: bool[keys]; whether a name matches.
+        count: events that match.
+    """
+
+    place: tuple[int, int]
+    track: Track
+    matching: NDArray[np.bool_]
+    count: int
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The events of a timeline that match a text.
+
+    They are in order of their starts, and at one instant by section, track, and place in the track.
+
+    Attributes:
+        text: what was searched for.
+        tracks: those with matching events.
+        names: distinct names of events that match.
+    """
+
+    text: str
+    tracks: tuple[TrackMatches, ...]
+    names: int
+
+    @property
+    def total(self) -> int:
+        """Matching events of all tracks."""
+        return sum(one.count for one in self.tracks)
+
+    @property
+    def counts(self) -> dict[tuple[int, int], int]:
+        """Matching events by track; tracks without any are missing."""
+        return {one.place: one.count for one in self.tracks}
+
+    def is_match(self, event: EventPlace) -> bool:
+        """Whether an event matches."""
+        one = self._by_place.get(event[:2])
+        return one is not None and bool(one.matching[one.track.key[event[2]]])
+
+    def next_after(self, time_ps: int, direction: int = 1, event: EventPlace | None = None) -> EventPlace | None:
+        """The next or previous match, None where there is none: wrapping round is the caller's.
+
+        Args:
+            time_ps: where to search from; a match that starts there is not found.
+            direction: above 0 for the next match, below for the previous.
+            event: the event to search from, which starts at `time_ps`; others that start with it are found then.
+        """
+        found = [self._few.beside(time_ps, direction, event)]
+        found += [one.beside(time_ps, direction, event) for one in self._many]
+        hits = [one for one in found if one is not None]
+        if not hits:
+            return None
+        return (min(hits) if direction > 0 else max(hits))[1]
+
+    def position(self, event: EventPlace) -> int:
+        """The how-manieth match an event is, from 1 on; for one that is no match, the how-manieth it would be."""
+        track = self._track(event)
+        start = int(track.start_ps[event[2]])
+        return 1 + self._few.before(start, event) + sum(one.before(start, event) for one in self._many)
+
+    def label(self, event: EventPlace) -> str:
+        """``3 of 1,204``; without the number for an event that is no match."""
+        return f"{self.position(event):,} of {self.total:,}" if self.is_match(event) else f"{self.total:,}"
+
+    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+        """bool[cells]: whether a match overlaps the cell or, lasting no time, lies in it.
+
+        Args:
+            edges: int64[cells + 1], ascending.
+        """
+        out = self._few.marks(edges)
+        for one in self._many:
+            out |= one.marks(edges)
+        return out
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, int], TrackMatches]:
+        return {one.place: one for one in self.tracks}
+
+    def _track(self, event: EventPlace) -> Track:
+        """The track of an event.
+
+        Raises:
+            KeyError: no event of its track matches.
+        """
+        return self._by_place[event[:2]].track
+
+    @cached_property
+    def _few(self) -> _Few:
+        return _Few([one for one in self.tracks if one.count <= FEW])
+
+    @cached_property
+    def _many(self) -> list[_Many]:
+        return [_Many(one) for one in self.tracks if one.count > FEW]
+
+
+def find(timeline: Timeline, text: str) -> Matches:
+    """Searches all events for a text, in any case: their names, HLO texts and framework ops.
+
+    An empty text matches nothing.
+    """
+    looked: dict[int, NDArray[np.bool_]] = {}
+    present: dict[int, tuple[EventNames, NDArray[np.bool_]]] = {}
+    found = []
+    for at, section in enumerate(timeline.sections if text else ()):
+        for number, track in enumerate(section.tracks):
+            names = track.names
+            if id(names) not in looked:
+                looked[id(names)] = matching_keys(names, text)
+                present[id(names)] = names, np.zeros(len(names), np.bool_)
+            matching = looked[id(names)]
+            count = _count(track, matching, present[id(names)][1])
+            if count:
+                found.append(TrackMatches((at, number), track, matching, count))
+    distinct = {names.name(key) for names, seen in present.values() for key in np.flatnonzero(seen).tolist()}
+    return Matches(text, tuple(found), len(distinct))
+
+
+def matching_keys(names: EventNames, text: str) -> NDArray[np.bool_]:
+    """bool[keys]: which names, HLO texts or framework ops a text occurs in, in any case."""
+    out = np.zeros(len(names), np.bool_)
+    needle = text.lower()
+    out[names.metadata_rows :] = [needle in name.lower() for name in names.texts]
+    source = names.source
+    if source is None:
+        return out
+    table = source.events
+    for begin, end in ((table.name_begin, table.name_end), (table.display_begin, table.display_end)):
+        rows = np.flatnonzero(~out[: len(table)] & (end > begin))
+        out[rows] = _holding(table.body, begin[rows], end[rows], needle)
+    if source.stats.find_names(("tf_op",)):
+        rows = np.flatnonzero(~out[: len(table)])
+        ops = MetadataStats(source, rows.astype(np.int64), ("tf_op",)).texts("tf_op")
+        out[rows] = [op is not None and needle in op.lower() for op in ops]
+    return out
+
+
+def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]:
+    """Which of some texts hold another one, in any case."""
+    spans = zip(begin.tolist(), end.tolist(), strict=True)
+    if needle.isascii():
+        wanted = needle.encode()
+        return [wanted in body[a:b].lower() for a, b in spans]
+    return [needle in body[a:b].decode("utf-8", "replace").lower() for a, b in spans]
+
+
+def _count(track: Track, matching: NDArray[np.bool_], present: NDArray[np.bool_]) -> int:
+    """Events of a track that match; marks the keys that they have."""
+    if not len(track) or not matching.any():
+        return 0
+    if len(track) < len(matching):  # its counts by key would be larger than the track
+        keys = track.key[matching[track.key]]
+        present[keys] = True
+        return len(keys)
+    counts = np.where(matching, track.counts, 0)
+    present |= counts > 0
+    return int(counts.sum())
+
+
+class _Few:
+    """The matches of tracks with few of them, in order."""
+
+    def __init__(self, tracks: Sequence[TrackMatches]) -> None:
+        self._places = [one.place for one in tracks]
+        indices = [np.flatnonzero(one.matching[one.track.key]) for one in tracks]
+        none = [np.zeros(0, np.int64)]
+        start = np.concatenate(none + [one.track.start_ps[at] for one, at in zip(tracks, indices, strict=True)])
+        end = np.concatenate(none + [one.track.end_ps[at] for one, at in zip(tracks, indices, strict=True)])
+        of = np.repeat(np.arange(len(tracks), dtype=np.int32), [len(at) for at in indices])
+        index = np.concatenate([np.zeros(0, np.int32), *(at.astype(np.int32) for at in indices)])
+        order = np.argsort(start, kind="stable")  # they come in order of tracks and places
+        self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]
+
+    def beside(
+        self, time_ps: int, direction: int, event: EventPlace | None
+    ) -> tuple[tuple[int, EventPlace], EventPlace] | None:
+        """The match before or behind an instant or event: what it is ordered by, and it."""
+        if event is None:
+            at = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
+        else:
+            at = self.before(time_ps, event)
+            at += direction > 0 and at < len(self._start) and self._place(at) == event
+        at -= direction < 0
+        if not 0 <= at < len(self._start):
+            return None
+        place = self._place(at)
+        return (int(self._start[at]), place), place
+
+    def before(self, time_ps: int, event: EventPlace) -> int:
+        """Matches before an event that starts at an instant."""
+        low = int(np.searchsorted(self._start, time_ps, side="left"))
+        high = int(np.searchsorted(self._start, time_ps, side="right"))
+        while low < high:  # those that start together are in order of their places
+            middle = (low + high) // 2
+            if self._place(middle) < event:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _place(self, at: int) -> EventPlace:
+        return *self._places[int(self._of[at])], int(self._index[at])
+
+    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+        """See `Matches.marks`."""
+        cells = len(edges) - 1
+        first = np.searchsorted(edges, self._start, side="right") - 1
+        last = np.maximum(np.searchsorted(edges, self._end, side="left"), first + 1)
+        first, last = np.maximum(first, 0), np.minimum(last, cells)
+        inside = first < last
+        opens = np.bincount(first[inside], minlength=cells + 1)
+        closes = np.bincount(last[inside], minlength=cells + 1)
+        marks: NDArray[np.bool_] = np.cumsum(opens - closes)[:cells] > 0
+        return marks
+
+
+class _Many:
+    """The matches of a track with many of them, counted before each block of its events."""
+
+    def __init__(self, matches: TrackMatches) -> None:
+        self._place = matches.place
+        self._track = matches.track
+        self._matching = matches.matching
+        n = len(matches.track)
+        sums = np.zeros(n // _BLOCK + 2, np.int64)
+        for first in range(0, n, _SCAN):
+            hits = self._hits(first, min(n, first + _SCAN))
+            block = first // _BLOCK
+            of = np.add.reduceat(hits, np.arange(0, len(hits), _BLOCK), dtype=np.int64)
+            sums[block + 1 : block + 1 + len(of)] = of
+        self._sums = np.cumsum(sums)
+
+    def _hits(self, first: int, last: int) -> NDArray[np.bool_]:
+        return self._matching[self._track.key[first:last]]
+
+    def _counted(self, places: Int64s) -> Int64s:
+        """int64[n]: matches before each of some places of the track."""
+        block = places // _BLOCK
+        of, at = ranges(block * _BLOCK, places)
+        hits = self._matching[self._track.key[at]]
+        counted: Int64s = self._sums[block] + np.bincount(of[hits], minlength=len(places))
+        return counted
+
+    def _match(self, number: int) -> int:
+        """The place of a match, counted from 0 on."""
+        block = int(np.searchsorted(self._sums, number, side="right")) - 1
+        hits = np.flatnonzero(self._hits(block * _BLOCK, (block + 1) * _BLOCK))
+        return block * _BLOCK + int(hits[number - int(self._sums[block])])
+
+    def _reached(self, time_ps: int, event: EventPlace | None, after: bool) -> Int64s:
+        """For each lane the first event that is not before an instant or event, or with `after` the first behind it.
+
+        In a lane no two events start together.
+        """
+        track = self._track
+        out = np.empty(track.depth, np.int64)
+        for lane in range(track.depth):
+            begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+            at = begin + int(np.searchsorted(track.start_ps[begin:stop], time_ps, side="left"))
+            if at < stop and int(track.start_ps[at]) == time_ps:
+                place = (*self._place, at)
+                at += after if event is None or place == event else place < event
+            out[lane] = at
+        return out
+
+    def beside(
+        self, time_ps: int, direction: int, event: EventPlace | None
+    ) -> tuple[tuple[int, EventPlace], EventPlace] | None:
+        """See `_Few.beside`."""
+        reached = self._counted(self._reached(time_ps, event, direction > 0))
+        if direction > 0:
+            numbers = reached[reached < self._counted(self._track.lanes[1:])]
+        else:
+            numbers = reached[reached > self._counted(self._track.lanes[:-1])] - 1
+        hits = []
+        for number in numbers.tolist():
+            at = self._match(number)
+            place = (*self._place, at)
+            hits.append(((int(self._track.start_ps[at]), place), place))
+        if not hits:
+            return None
+        return min(hits) if direction > 0 else max(hits)
+
+    def before(self, time_ps: int, event: EventPlace) -> int:
+        """See `_Few.before`."""
+        reached = self._counted(self._reached(time_ps, event, False))
+        return int((reached - self._counted(self._track.lanes[:-1])).sum())
+
+    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+        """See `Matches.marks`."""
+        out = np.zeros(len(edges) - 1, np.bool_)
+        for lane in range(self._track.depth):
+            window = lane_window(self._track, lane, edges)
+            out |= self._counted(window.last) > self._counted(window.first)
+        return out

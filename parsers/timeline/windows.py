@@ -1,0 +1,255 @@
+"""What of a track lies in each cell of a window: counts, busy time by class, work. Exact, and never event by event.
+
+A lane's events are disjoint and in order, so the time that they cover before some instant is a running sum up to the
+last event that began by then, less what of it is still to come. The sums are kept for every 64th event; the rest of a
+block is added up for the cells' edges alone. A row of 160 cells costs the same with five million events as with a
+thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.intervals import Int64s, ranges, union_length
+from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
+
+_LARGE = 1 << 16
+"""Events from which on running sums take longer than one would notice."""
+
+_CHUNK_BLOCKS = 1 << 13
+"""Blocks that are summed at a time, so that what is made on the way stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneWindow:
+    """One lane in the cells of a window.
+
+    Attributes:
+        edges: int64[cells + 1].
+        first, last: int64[cells]; the events [first, last) of the track overlap the cell or, of no duration, lie in it.
+        busy_ps: int64[cells, classes]; time that the lane's events cover, by class (`model.CLASSES`).
+    """
+
+    edges: Int64s
+    first: Int64s
+    last: Int64s
+    busy_ps: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class TrackWindow:
+    """All lanes of a track as one row.
+
+    Attributes:
+        edges: int64[cells + 1].
+        count: int64[cells]; events of any lane.
+        busy_ps: int64[cells, classes]; a deeper event covers the one above it. What a lane's events are covered by is
+            spread over its classes by their shares of the cell, so that the sum over classes is exact.
+    """
+
+    edges: Int64s
+    count: Int64s
+    busy_ps: Int64s
+
+
+def cell_edges(start_ps: int, end_ps: int, cells: int) -> Int64s:
+    """int64[cells + 1]: the borders of the cells of a window, which lasts at least one picosecond a cell."""
+    span = max(end_ps - start_ps, cells)
+    # integers all the way: at a large offset a float would lose picoseconds
+    whole, rest = divmod(span, cells)
+    steps = np.arange(cells + 1, dtype=np.int64)
+    edges: Int64s = start_ps + steps * whole + steps * rest // cells
+    return edges
+
+
+def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
+    """One lane of a track in the cells between `edges`."""
+    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+    start, end = track.start_ps[begin:stop], track.end_ps[begin:stop]
+    first = np.searchsorted(end, edges[:-1], side="left")
+    if len(start):
+        at = np.minimum(first, len(start) - 1)
+        # an event that ends where the cell begins is not in it, one of no duration there is
+        first = first + ((first < len(start)) & (end[at] == edges[:-1]) & (start[at] < edges[:-1]))
+    last = np.maximum(first, np.searchsorted(start, edges[1:], side="left"))
+    covered = _covered(track, begin, stop, edges, _class_sums(track), _class_parts(track))
+    return LaneWindow(edges, first + begin, last + begin, np.diff(covered, axis=0))
+
+
+def track_window(track: Track, edges: Int64s) -> TrackWindow:
+    """All lanes of a track, flattened into one row."""
+    cells = len(edges) - 1
+    count, busy = np.zeros(cells, np.int64), np.zeros((cells, len(CLASSES)), np.int64)
+    below = np.zeros(cells, np.int64)  # what the deeper lanes cover
+    width = np.diff(edges)
+    for lane in range(track.depth - 1, -1, -1):
+        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+        if not _reaches(track, begin, stop, edges):
+            continue
+        window = lane_window(track, lane, edges)
+        count += window.last - window.first
+        total = window.busy_ps.sum(axis=1)
+        # nested events add nothing below their parents; overlapping ones at most fill the cell
+        own = np.minimum(np.maximum(total - below, 0), width - np.minimum(below, width))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(total > 0, own / total, 0.0)
+        spread = np.floor(window.busy_ps * share[:, None]).astype(np.int64)
+        rest = own - spread.sum(axis=1)
+        spread[np.arange(cells), window.busy_ps.argmax(axis=1)] += rest
+        busy += spread
+        below = np.minimum(below + own, width)
+    return TrackWindow(edges, count, busy)
+
+
+def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
+    """Whether any event of a lane, events [begin, stop), is in a window."""
+    if begin == stop:
+        return False
+    return int(track.start_ps[begin]) < int(edges[-1]) and int(track.end_ps[stop - 1]) >= int(edges[0])
+
+
+def rate_window(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
+    """float64[cells]: work per second of the ops in each cell, each op's spread evenly over its duration."""
+    track = rate.ops
+    done = np.zeros(len(edges))
+    for lane in range(track.depth):
+        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+        if begin < stop:
+            done += _covered(track, begin, stop, edges, _work_sums(rate), _work_parts(rate))[:, 0]
+    seconds = np.diff(edges) / 1e12
+    out: NDArray[np.float64] = np.maximum(np.diff(done), 0.0) / seconds
+    return out
+
+
+def busy_between(track: Track, start_ps: int, end_ps: int) -> int:
+    """Time between two instants in which at least one event of the track ran."""
+    if end_ps <= start_ps or not len(track):
+        return 0
+    starts, ends = [], []
+    for lane in range(track.depth):
+        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+        first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="right"))
+        last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
+        if first < last:
+            starts.append(np.maximum(track.start_ps[first:last], start_ps))
+            ends.append(np.minimum(track.end_ps[first:last], end_ps))
+    if not starts:
+        return 0
+    if len(starts) == 1:
+        return int((ends[0] - starts[0]).sum())
+    return union_length(np.concatenate(starts), np.concatenate(ends))
+
+
+def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:
+    """Time between two instants that the events of one lane cover."""
+    if end_ps <= start_ps:
+        return 0
+    return int(lane_window(track, lane, np.array([start_ps, end_ps], np.int64)).busy_ps.sum())
+
+
+def prepare(timeline: Timeline) -> None:
+    """Makes the running sums of the larger tracks, so that a screen need not wait for them."""
+    for section in timeline.sections:
+        for track in section.tracks:
+            if len(track) > _LARGE:
+                _class_sums(track)
+                _ = track.counts
+        for rate in section.rates:
+            _work_sums(rate)
+
+
+# --- running sums
+
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+Parts = Callable[[Int64s, Int64s, int, Int64s | None], NDArray[_Number]]
+"""Adds up some events by group, `[groups, columns]`.
+
+Takes which group each event is of, the events, the number of groups, and how much of each event's time counts, None for
+all of it.
+"""
+
+
+def _covered(
+    track: Track, begin: int, stop: int, edges: Int64s, blocks: NDArray[_Number], parts: Parts[_Number]
+) -> NDArray[_Number]:
+    """What the events [begin, stop) of a lane add up to before each edge, an event under way in proportion.
+
+    Args:
+        blocks: sums over all events before each block, `[blocks + 1, columns]`.
+        parts: adds up events by group (`_class_parts`, `_work_parts`).
+    """
+    if begin == stop:
+        return np.zeros((len(edges), blocks.shape[1]), blocks.dtype)
+    after = begin + np.searchsorted(track.start_ps[begin:stop], edges, side="left")  # began before the edge
+    block = after // LANE_EVENTS_A_BLOCK
+    of, at = ranges(block * LANE_EVENTS_A_BLOCK, after)
+    sums = blocks[block] + parts(of, at, len(edges), None)
+    open_ = np.flatnonzero(after > begin)
+    last = after[open_] - 1
+    left = track.end_ps[last] - edges[open_]  # of the last one, which alone can be under way
+    under_way = left > 0
+    open_, last, left = open_[under_way], last[under_way], left[under_way]
+    out: NDArray[_Number] = sums - parts(open_, last, len(edges), left)
+    return out
+
+
+def _class_parts(track: Track) -> Parts[np.int64]:
+    """Adds up durations, or given times, of events by group and class."""
+
+    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> Int64s:
+        time = track.end_ps[at] - track.start_ps[at] if time is None else time
+        cell = of * len(CLASSES) + track.names.classes[track.key[at]]
+        sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
+        return sums.astype(np.int64).reshape(groups, len(CLASSES))
+
+    return parts
+
+
+def _work_parts(rate: RateTrack) -> Parts[np.float64]:
+    """Adds up the work of events by group, or the part of it that falls into given times."""
+
+    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> NDArray[np.float64]:
+        work = rate.work[rate.ops.key[at]]
+        if time is not None:
+            work = work * (time / (rate.ops.end_ps[at] - rate.ops.start_ps[at]))
+        return np.bincount(of, work, groups).astype(np.float64)[:, None]
+
+    return parts
+
+
+def _class_sums(track: Track) -> Int64s:
+    """int64[blocks + 1, classes]: time of all events before each block, made once."""
+    known = track.__dict__.get("_class_sums")
+    if known is None:
+        known = track.__dict__["_class_sums"] = _block_sums(track, len(CLASSES), _class_parts(track), np.int64)
+    sums: Int64s = known
+    return sums
+
+
+def _work_sums(rate: RateTrack) -> NDArray[np.float64]:
+    """float64[blocks + 1, 1]: work of all ops before each block, made once."""
+    key = f"_work_sums_{rate.name}"
+    known = rate.ops.__dict__.get(key)
+    if known is None:
+        known = rate.ops.__dict__[key] = _block_sums(rate.ops, 1, _work_parts(rate), np.float64)
+    sums: NDArray[np.float64] = known
+    return sums
+
+
+def _block_sums(track: Track, columns: int, parts: Parts[_Number], dtype: type[_Number]) -> NDArray[_Number]:
+    """Running sums before each block, computed some blocks at a time."""
+    n = len(track)
+    blocks = n // LANE_EVENTS_A_BLOCK + 1
+    out: NDArray[_Number] = np.zeros((blocks + 1, columns), dtype)
+    for first in range(0, blocks, _CHUNK_BLOCKS):
+        last = min(blocks, first + _CHUNK_BLOCKS)
+        at = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
+        out[first + 1 : last + 1] = parts(at // LANE_EVENTS_A_BLOCK - first, at, last - first, None)
+    np.cumsum(out, axis=0, out=out)
+    return out

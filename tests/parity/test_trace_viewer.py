@@ -1,0 +1,190 @@
+"""The exported trace against XProf's `trace_viewer`: every event, its names, times, rows and arguments."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.fields import Comparison, Difference, Value, compare
+from tests.parity.golden import PROFILES, golden_answer
+from tests.parity.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
+from tests.parity.odd_profile import odd_profile
+from tpuprof.parsers.opstats import STEPS_LINE
+from tpuprof.parsers.timeline.read import read_timeline
+from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.report.perfetto import write_perfetto
+
+SHRUNK = "XProf cuts scopes of one span by 1 ns a level, so that its viewer stacks them in order; ours are as measured"
+NUMBERED = "XProf calls a step by its group's number, and adds it to a root's name; ours are as the program named them"
+GROUP = "what XProf adds to events when it groups them by steps; the steps are a row of their own"
+OPAQUE = "bytes, of which XProf says no more than that they are"
+OF_THE_OP = "of the ops that start and end the copy, where it stands too"
+NO_EVENTS = "a row without any event"
+
+Fields = dict[str, Value]
+Events = list[dict[str, Any]]
+
+_ADDED = ("group_id", "step_name", "step_idle_time_ps", "is_eager")
+_LEFT_OUT = dict.fromkeys(_ADDED, GROUP) | {"memory_access_breakdown": OPAQUE}
+_LEFT_OUT_OF_OFFLOADS = dict.fromkeys(("_a", "long_name", "raw_bytes_accessed", "shape_with_layout"), OF_THE_OP)
+
+
+def our_events(path: Path) -> Events:
+    """The trace that we export of a profile."""
+    pieces: list[bytes] = []
+    with closing(Trace.open(str(path))) as trace:
+        write_perfetto(read_timeline(trace, "host0", str(path)), trace, pieces.append)
+    events: Events = json.loads(b"".join(pieces))["traceEvents"]
+    return events
+
+
+def rows_of(events: Events) -> dict[tuple[int, int], str]:
+    """Names of the rows by process and thread; the rows of offloads, which are handed out differently, have one."""
+    named = [event for event in events if event.get("name") == "thread_name"]
+    names = {(event["pid"], event["tid"]): str(event["args"]["name"]) for event in named}
+    return {key: name.partition(" row ")[0] if "Offload" in name else name for key, name in names.items()}
+
+
+def unnumbered(row: str, event: dict[str, Any]) -> str:
+    """A slice's name without the number that XProf gives it: all of a step's name, the end of that of a step's root."""
+    number = event.get("args", {}).get("step_num", event.get("args", {}).get("iter_num"))
+    return "" if row == STEPS_LINE else str(event["name"]).removesuffix(f" {number}")
+
+
+def slices(events: Events) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The slices: key, name of the row, event.
+
+    Slices of one name that begin at one instant in one row are told apart by number.
+    """
+    rows = rows_of(events)
+    seen: Counter[str] = Counter()
+    found = [event for event in events if event.get("ph") in ("X", "i")]
+    for event in sorted(found, key=lambda event: (event["ts"], -event.get("dur", 0.0))):
+        row = rows[event["pid"], event["tid"]]
+        key = f"{event['pid']}/{row}/{unnumbered(row, event)}@{event['ts']!r}"
+        seen[key] += 1
+        yield f"{key}#{seen[key]}", row, event
+
+
+def metadata(events: Events) -> Fields:
+    """Names and places of processes and threads that have events; the rows of offloads are one for all."""
+    out: Fields = {}
+    rows = rows_of(events)
+    for event in events:
+        if event.get("ph") == "M" and "Offload" not in rows.get((event["pid"], event.get("tid", -1)), ""):
+            field = next(iter(event["args"]))
+            out[f"{event['pid']}/{event.get('tid', '')}: {event['name']}"] = event["args"][field]
+    return out
+
+
+def arrow(event: dict[str, Any], known: dict[int, int]) -> str | None:
+    """The arrow that ends or begins at a slice; arrows are numbered as they occur, as their own ids are arbitrary.
+
+    XProf packs it into a number: two bits of direction, 56 of id, six of category. Ours is a flow of the format.
+    """
+    packed = event.get("args", {}).get("flow")
+    if packed is not None:
+        number, into, out = (int(packed) >> 2) & ((1 << 56) - 1), bool(int(packed) & 1), bool(int(packed) & 2)
+    elif "bind_id" in event:
+        number, into, out = event["bind_id"], event.get("flow_in", False), event.get("flow_out", False)
+    else:
+        return None
+    return f"{known.setdefault(number, len(known))} in {into} out {out}"
+
+
+def fields(events: Events) -> Fields:
+    """Every field of every slice."""
+    out: Fields = {}
+    arrows: dict[int, int] = {}
+    for key, _, event in slices(events):
+        if (end := arrow(event, arrows)) is not None:
+            out[f"{key}: args.flow"] = end
+        out |= {f"{key}: name": event["name"], f"{key}: ts": event["ts"]}
+        if event["ph"] == "X":
+            out[f"{key}: dur"] = event["dur"]
+        args = event.get("args", {})
+        out |= {f"{key}: args.{name}": value for name, value in args.items() if name != "flow"}
+    return out
+
+
+def differences_of(theirs: Events, ours: Fields) -> dict[str, Difference]:
+    """The fields that differ on purpose; what we leave out is set to None in `ours`."""
+    out: dict[str, Difference] = {}
+    for key, row, event in slices(theirs):
+        left_out: Mapping[str, str] = _LEFT_OUT | (_LEFT_OUT_OF_OFFLOADS if "Offload" in row else {})
+        for name in left_out.keys() & event.get("args", {}).keys():
+            field = f"{key}: args.{name}"
+            if field not in ours:
+                ours[field] = None
+                out[field] = Difference(None, left_out[name])
+        if event["name"] != ours.get(f"{key}: name") and unnumbered(row, event) != event["name"]:
+            out[f"{key}: name"] = Difference(ours.get(f"{key}: name"), NUMBERED)
+        dur = ours.get(f"{key}: dur")
+        if row == "Framework Name Scope" and isinstance(dur, float):
+            cut = round((dur - event["dur"]) * 1e3, 6)
+            if cut in range(1, 64):
+                out[f"{key}: dur"] = Difference(dur, SHRUNK)
+    return out
+
+
+def compare_traces(theirs: Events, ours: Events) -> Comparison:
+    """Every field of XProf's slices, processes and threads."""
+    mine = fields(ours)
+    differences = differences_of(theirs, mine)
+    result = compare(fields(theirs), mine, differences)
+    named, our_names = metadata(theirs), metadata(ours)
+    filled = {f"{event['pid']}/{tid}" for _, _, event in slices(theirs) for tid in ("", event["tid"])}
+    empty = {key for key in named if key.partition(":")[0] not in filled and key not in our_names}
+    our_names |= dict.fromkeys(empty)
+    result.add(compare(named, our_names, dict.fromkeys(empty, Difference(None, NO_EVENTS))))
+    return result
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_event_is_xprofs_or_differs_for_a_reason(
+    shared: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    theirs = golden_answer(shared, name, "trace_viewer")["traceEvents"]
+    ours = our_events(shared / PROFILES[name])
+    result = compare_traces(theirs, ours)
+    assert result.unexplained[:20] == []
+    assert {key for key, _, _ in slices(ours)} == {key for key, _, _ in slices(theirs)}
+    assert result.compared > 200
+    record_property("parity", result.counts("trace"))
+
+
+ASK = """
+import sys
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+answer, _ = xspace_to_tool_data([sys.argv[1]], "trace_viewer", {})
+open(sys.argv[2], "wb").write(answer.encode() if isinstance(answer, str) else answer)
+"""
+
+
+@pytest.mark.parametrize(("name", "least"), [("demo", 500_000), ("odd profile", 500)])
+def test_every_event_is_that_of_the_xprof_that_is_installed(
+    tmp_path: Path, name: str, least: int, record_property: Callable[[str, object], None]
+) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    profile, answer = tmp_path / "host0.xplane.pb", tmp_path / "answer.json"  # XProf writes its caches beside it
+    profile.write_bytes(gzip.decompress(Path(demo_path()).read_bytes()) if name == "demo" else odd_profile())
+    command = [interpreter(), "-c", ASK, str(profile), str(answer)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
+    assert done.returncode == 0, done.stderr[-2000:]
+    theirs, ours = json.loads(answer.read_bytes())["traceEvents"], our_events(profile)
+    result = compare_traces(theirs, ours)
+    assert result.unexplained[:20] == []
+    assert {key for key, _, _ in slices(ours)} == {key for key, _, _ in slices(theirs)}
+    assert result.compared > least
+    record_property("parity", result.counts(f"trace, live {name}"))
