@@ -8,13 +8,13 @@ stands in, and without colours bold, reverse and underline do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from rich.color import Color
 from rich.style import Style
 
-from tpuprof.tui.draw.spans import StyleKey
+from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
 from tpuprof.tui.terminal import ColorMode
 
 ChromeKey = Literal[
@@ -39,7 +39,7 @@ ChromeKey = Literal[
 """Styles of what surrounds a page; drawing functions know nothing of them."""
 
 AnyKey = StyleKey | ChromeKey
-AnySpan = tuple[str, AnyKey]
+AnySpan = tuple[str, AnyKey | Pair]
 AnyLine = tuple[AnySpan, ...]
 
 KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
@@ -63,6 +63,30 @@ class Palette:
     color: ColorMode
     light: bool
     styles: Mapping[AnyKey, Style]
+    _pairs: dict[Pair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def style(self, key: AnyKey | Pair) -> Style:
+        """The style of a key, or of two fills that share a cell."""
+        if isinstance(key, str):
+            return self.styles[key]
+        style = self._pairs.get(key)
+        if style is None:  # few of them are ever needed, none for the first frame
+            style = self._pairs[key] = self._pair(*key)
+        return style
+
+    def _pair(self, ink: str, ground: Fill) -> Style:
+        """A fill's colour on another's, or words on a fill."""
+        area = self.styles[_area_key(ground)]
+        if self.color == "mono":
+            return _mono_pair(self.styles, ink, ground)
+        if ink.startswith("words"):
+            return area
+        if ink == "page":
+            # the page may be the terminal's own background, which has no number: paint the ground, and cut the sign out
+            over, under = (area.bgcolor, self.styles["text"].bgcolor) if ground != "page" else (None, None)
+            return Style(color=over, bgcolor=under, reverse=True) if over is not None else area
+        color = self.styles[_area_key(ink)].bgcolor  # type: ignore[arg-type]
+        return Style(color=color, bgcolor=area.bgcolor, underline=area.underline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +115,9 @@ class _Shades:
     unknown: Shade
     ink_light: Shade  # words on a dark coloured field
     on_accent: Shade  # words on the accent
+    step: Shade
+    module: Shade
+    match: Shade
 
 
 _DARK = _Shades(
@@ -116,6 +143,9 @@ _DARK = _Shades(
     unknown=("#999999", 246),
     ink_light=("#ffffff", 231),
     on_accent=("#13161b", 233),
+    step=("#39465a", 238),
+    module=("#566274", 241),
+    match=("#ff5fff", 207),
 )
 
 _LIGHT = _Shades(
@@ -141,6 +171,9 @@ _LIGHT = _Shades(
     unknown=("#808080", 244),
     ink_light=("#ffffff", 231),
     on_accent=("#ffffff", 231),
+    step=("#c3cddd", 252),
+    module=("#a3b0c4", 248),
+    match=("#d000d0", 164),
 )
 
 _CLASSES = ("compute", "vector", "copy", "collective", "host", "idle", "unknown")
@@ -162,11 +195,27 @@ def palette(color: ColorMode, light: bool = False) -> Palette:
     return Palette(f"{'light' if light else 'dark'} {color}", color, light, styles)
 
 
+def _area_key(fill: Fill) -> StyleKey:
+    """The style of words on a fill; its background is the fill's colour."""
+    return "text" if fill == "page" else f"on.{fill}"  # type: ignore[return-value]
+
+
+def _mono_pair(styles: Mapping[AnyKey, Style], ink: str, ground: Fill) -> Style:
+    """Letters stand for colours; what is selected or found is painted, and so is the space beside a slice's edge."""
+    if ink in ("selected", "match"):
+        return styles["on.selected" if ink == "selected" else "on.match"]
+    if ground in ("selected", "match", "view"):
+        return styles[_area_key(ground)]
+    if ink == "page":
+        return styles["text" if ground == "page" else "cursor"]
+    return _ansi(underline=True) if ink == "words.odd" else styles["text"]
+
+
 def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
     """All keys from the shades of one background."""
 
-    def style(ink: Shade, ground: Shade, bold: bool = False) -> Style:
-        return Style(color=_color(ink, color), bgcolor=_color(ground, color), bold=bold)
+    def style(ink: Shade, ground: Shade, bold: bool = False, underline: bool = False) -> Style:
+        return Style(color=_color(ink, color), bgcolor=_color(ground, color), bold=bold, underline=underline)
 
     page, bar, panel, cursor = shades.page, shades.bar, shades.panel, shades.cursor
     styles: dict[AnyKey, Style] = {
@@ -200,14 +249,17 @@ def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
         "panel.warn": style(shades.warn, panel),
         "panel.cursor": style(shades.strong, cursor, bold=True),
         "input": style(shades.strong, bar, bold=True),
+        "on.step": style(shades.strong, shades.step),
+        "on.module": style(shades.strong, shades.module),
+        "on.selected": style(page, shades.strong, bold=True),
+        "on.match": style(
+            shades.ink_light if shades is _LIGHT else shades.ink, shades.match, bold=True, underline=True
+        ),
+        "on.view": style(shades.strong, cursor),
     }
     for name in _CLASSES:
         shade: Shade = getattr(shades, name)
-        light_ink = (
-            name in ("idle", "host", "compute", "vector", "collective", "unknown")
-            if shades is _LIGHT
-            else name == "idle"
-        )
+        light_ink = name == ("compute" if shades is _LIGHT else "idle")
         styles[f"class.{name}"] = style(shade, page)  # type: ignore[index]
         styles[f"on.{name}"] = style(shades.ink_light if light_ink else shades.ink, shade)  # type: ignore[index]
     return styles
@@ -236,6 +288,11 @@ def _sixteen(light: bool) -> dict[AnyKey, Style]:
         "bar.warn": _ansi(_YELLOW if not light else _MAGENTA, bold=True),
         "panel.warn": _ansi(_YELLOW if not light else _MAGENTA, bold=True),
         "tab.active": _ansi(ink, accent, bold=True),
+        "on.step": _ansi(0, _WHITE) if light else _ansi(15, 8),
+        "on.module": _ansi(15, 8) if light else _ansi(0, _WHITE),
+        "on.selected": _ansi(15, 0, bold=True) if light else _ansi(0, 15, bold=True),
+        "on.match": _ansi(0, _YELLOW, bold=True, underline=True) if light else _ansi(15, 12, bold=True, underline=True),
+        "on.view": _ansi(underline=True),
     }
     for name, number in classes.items():
         styles[f"class.{name}"] = _ansi(number)  # type: ignore[index]
@@ -258,6 +315,11 @@ def _mono() -> dict[AnyKey, Style]:
         "bar.warn": bold,
         "panel.warn": bold,
         "tab.active": _ansi(reverse=True, bold=True),
+        "on.step": plain,
+        "on.module": plain,
+        "on.selected": _ansi(reverse=True, bold=True, underline=True),
+        "on.match": reverse,
+        "on.view": _ansi(underline=True),
     }
     for name in _CLASSES:
         styles[f"class.{name}"] = plain  # type: ignore[index]

@@ -13,7 +13,7 @@ from tests.support.golden import check_golden
 from tests.support.pages import MS, device_less_overview, training_overview, two_findings
 from tpuprof.parsers.findings.finding import Finding, Place
 from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.tui.draw.findings import finding_details, findings_table, goes_somewhere, place_of
+from tpuprof.tui.draw.findings import finding_details, findings_table, goes_somewhere
 from tpuprof.tui.draw.overview import Cursor, compose
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 
@@ -85,24 +85,33 @@ def test_every_line_is_exactly_as_wide_as_asked(
 def test_a_row_says_where_to_look_only_where_there_is_more() -> None:
     page = page_with_findings()
     rows = [plain(line).rstrip() for line in findings_table(page, 100, BLOCK)]
-    assert [row.partition("→ ")[2] for row in rows] == ["3 ops", "2 input", "step 104", "3 ops", "", "2 input"]
-    assert [goes_somewhere(finding, page) for finding in page.findings] == [True, True, True, True, False, True]
+    assert [row.partition("→ ")[2] for row in rows] == [
+        "4 timeline",
+        "2 input",
+        "4 timeline",
+        "3 ops",
+        "4 timeline",
+        "2 input",
+    ]
+    assert [goes_somewhere(finding) for finding in page.findings] == [True] * 6
+    assert not goes_somewhere(dataclasses.replace(page.findings[0], place=Place("overview")))
     for finding in page.findings:
         said = "o shows" in text_of(finding_details(finding, page, 100, BLOCK))
-        assert said == goes_somewhere(finding, page)
+        assert said == goes_somewhere(finding)
 
 
-def test_a_place_on_the_timeline_is_a_step_only_where_the_page_has_it() -> None:
+def test_the_details_of_a_finding_say_whether_the_timeline_shows_a_step_or_an_op() -> None:
     idle = several_findings()[2]
-    assert place_of(idle, page_with_findings()) == Place("overview", "104")
-    assert place_of(idle, device_less_overview()) == Place("op-profile", "104")
+    assert idle.place == Place("timeline", "104")
+    assert "shows step 104 in tab 4" in text_of(finding_details(idle, page_with_findings(), 100, BLOCK))
+    assert "shows 104 in tab 4" in text_of(finding_details(idle, device_less_overview(), 100, BLOCK))
 
 
 def test_a_narrow_row_gives_its_cells_to_the_title() -> None:
     page = page_with_findings()
     narrow, wide = (plain(findings_table(page, width, BLOCK)[0]).rstrip() for width in (60, 80))
-    assert narrow.endswith("→ 3") and wide.endswith("→ 3 ops")
-    assert "Collectives not hidden by comp…" in narrow and "all-reduce" in wide
+    assert narrow.endswith("→ 4") and wide.endswith("→ 4 timeline")
+    assert "Collectives not hidden by compute…" in narrow and "all-reduc…" in wide
 
 
 @pytest.mark.parametrize("glyphs", GLYPHS)

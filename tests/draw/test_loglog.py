@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.golden import check_golden
 from tpuprof.tui.draw.loglog import LEAST, MARKER, axes_of, roofline_plot
 from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, StyleKey, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, line_width, plain
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
@@ -66,7 +66,7 @@ def on_edge(axes: Axes, each: Point) -> bool:
     return any(abs(value % 1 - 0.5) < 1e-9 for value in (across, down))
 
 
-def key_at(line: Line, column: int) -> StyleKey:
+def key_at(line: Line, column: int) -> Key:
     return [key for text, key in line for _ in text][column]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import duration, percent
@@ -11,7 +10,7 @@ from tpuprof.tui.draw.layout import clean, cut, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.findings.finding import Finding, Place, Tab
+    from tpuprof.parsers.findings.finding import Finding, Tab
     from tpuprof.parsers.pages.overview_page import Overview
 
 TAB_KEYS: dict[Tab, tuple[int, str]] = {
@@ -37,25 +36,15 @@ def findings_heading(findings: Sequence[Finding]) -> str:
     return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
 
 
-def place_of(finding: Finding, page: Overview) -> Place:
-    """Where to look now: until there is a timeline, an op in the op profile and a step on the overview."""
-    place = finding.place
-    if place.tab != "timeline":
-        return place
-    is_step = any(step.name == place.target for step in page.steps)
-    return replace(place, tab="overview" if is_step or place.target is None else "op-profile")
-
-
-def goes_somewhere(finding: Finding, page: Overview) -> bool:
+def goes_somewhere(finding: Finding) -> bool:
     """Whether there is more to show than the overview itself does."""
-    place = place_of(finding, page)
-    return place.tab != "overview" or place.target is not None
+    return finding.place.tab != "overview" or finding.place.target is not None
 
 
 def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
     """Where to look in a word: a tab with its key, or a step of this page; nothing where it is all here."""
-    place = place_of(finding, page)
-    if not goes_somewhere(finding, page):
+    place = finding.place
+    if not goes_somewhere(finding):
         return ""
     if place.tab == "overview":
         step = cut(clean(place.target or "", glyphs.name == "ascii"), 8, glyphs)
@@ -140,8 +129,8 @@ def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs
 
 def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
     """What `o` shows, in words; nothing where it is all here."""
-    place = place_of(finding, page)
-    if not goes_somewhere(finding, page):
+    place = finding.place
+    if not goes_somewhere(finding):
         return ""
     number, name = TAB_KEYS[place.tab]
     where = f"tab {number}, {name}"

@@ -1,13 +1,14 @@
 """The common currency of every drawing: lines of spans, each a text and the key of its style.
 
 A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The
-screen turns style keys into colours (`tui.theme`), the text report drops them.
+screen turns style keys into colours (`tui.theme`), the text report drops them. Where areas of colour meet, a pair of
+fills is the key.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from tpuprof.parsers.pages.overview_page import OpClass
 
@@ -39,10 +40,42 @@ StyleKey = Literal[
     "on.host",
     "on.idle",
     "on.unknown",
+    "on.step",  # words on a slice that is of no class
+    "on.module",
+    "on.selected",
+    "on.match",
+    "on.view",
 ]
 
-Span = tuple[str, StyleKey]
+Fill = Literal[
+    "compute",  # the seven classes, in the order of `parsers.timeline.model.CLASSES`
+    "vector",
+    "copy",
+    "collective",
+    "host",
+    "idle",
+    "unknown",
+    "step",  # two neutral tones, for slices that are of no class
+    "module",
+    "selected",  # the slice under the cursor
+    "match",  # what was searched for
+    "view",  # the part of a graph that is looked at
+    "page",  # nothing
+]
+"""What an area stands for. Areas meet within a cell: one is its ink, the other its ground."""
+
+Ink = Fill | Literal["words", "words.odd"]
+"""`words`: letters that can be read on the ground; `words.odd` tells a slice from its neighbour where colours can't."""
+
+Pair = tuple[Ink, Fill]
+"""Ink and ground of a cell."""
+
+Key = StyleKey | Pair
+
+Span = tuple[str, Key]
 Line = tuple[Span, ...]
+
+FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
 @dataclass(frozen=True, slots=True)

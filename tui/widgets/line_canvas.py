@@ -182,10 +182,9 @@ def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "t
     change of style costs some twenty bytes on the wire.
     """
     segments: list[Segment] = []
-    styles = colors.styles
-    ground = styles[background]
+    ground = colors.style(background)
     for text, key in line:
-        style = styles[key]
+        style = colors.style(key)
         if segments:
             last = segments[-1]
             assert last.style is not None

@@ -1,0 +1,161 @@
+"""The time axis: round ticks, one unit, and labels that can be added up to the instant they stand for."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wcwidth import wcwidth
+
+from tests.support.golden import check_golden
+from tpuprof.parsers.timeline.model import StepSpan
+from tpuprof.parsers.timeline.windows import cell_edges
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
+from tpuprof.tui.draw.timeline.axis import cells_at, mark_line, tick_line, ticks
+
+GOLDEN = Path(__file__).parent / "golden"
+PS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
+MS = 10**9
+
+
+def picoseconds(label: str) -> int:
+    """A label's value."""
+    if label in ("", "0"):
+        return 0
+    number, unit = label.split(" ")
+    whole, _, digits = number.lstrip("+-").partition(".")
+    value = int(whole) * PS[unit] + (int(digits) * PS[unit] // 10 ** len(digits) if digits else 0)
+    return -value if number.startswith("-") else value
+
+
+def spans() -> st.SearchStrategy[int]:
+    """Windows from some picoseconds to hours."""
+    return st.builds(
+        lambda digits, power: max(digits * 10**power // 1000, 160), st.integers(1000, 9999), st.integers(0, 15)
+    )
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.integers(-(10**15), 10**16), spans(), st.integers(-(10**14), 10**14), st.integers(40, 200))
+def test_ticks_are_round_and_their_labels_exact(start: int, span: int, base: int, cells: int) -> None:
+    made = ticks(start, start + span, base, cells, ascii_only=True)
+    assert made.at_ps
+    assert all(start <= at < start + span for at in made.at_ps)
+    apart = set(np.diff(np.array(made.at_ps, object)).tolist())
+    assert len(apart) <= 1
+    for step in apart:
+        assert str(step).rstrip("0") in ("1", "2", "5")
+    labels = [picoseconds(label) + picoseconds(made.offset) for label in made.labels]
+    assert labels == [at - base for at in made.at_ps]
+    assert picoseconds(made.offset) == made.offset_ps
+    shapes = {
+        (label.split(" ")[1], len(label.split(" ")[0].partition(".")[2])) for label in made.labels if label != "0"
+    }
+    assert len(shapes) <= 1, "one unit, so many decimals"
+    assert all(len(label.lstrip("-")) <= 11 for label in made.labels)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 10**14), spans(), st.integers(20, 200), st.sampled_from([BLOCK, ASCII]), st.booleans())
+def test_labels_stand_apart(start: int, span: int, cells: int, glyphs: Glyphs, with_offset: bool) -> None:
+    span = max(span, cells)
+    edges = cell_edges(start, start + span, cells)
+    made = ticks(start, start + span, 0, cells, glyphs is ASCII)
+    line = tick_line(made, edges, glyphs, with_offset)
+    text = plain(line)
+    assert line_width(line) == cells
+    assert all(wcwidth(character) == 1 for character in text)
+    assert glyphs is not ASCII or text.isascii()
+    at = cells_at(edges, made.at_ps)
+    shown = [label for cell, label in zip(at, made.labels, strict=True) if text[cell + 1 :].startswith(label)]
+    assert len(shown) >= len(made.labels) - (2 if with_offset and made.offset else 1), "only the last may be cut"
+    for one, other in pairwise(at):
+        assert other - one >= 11
+
+
+def test_ticks_keep_one_unit() -> None:
+    made = ticks(0, 450 * MS, 0, 60)
+    assert made.labels == ("0", "100 ms", "200 ms", "300 ms", "400 ms")
+    assert ticks(0, 1_300 * MS, 0, 80).labels == ("0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s", "1.2 s")
+
+
+def test_ticks_before_the_base_are_negative() -> None:
+    assert ticks(0, 400 * MS, 200 * MS, 60).labels == ("-200 ms", "-100 ms", "0", "100 ms")
+
+
+def test_far_from_the_base_small_ticks_count_from_an_offset() -> None:
+    start = 12_345_678_901_234
+    made = ticks(start, start + 900_000, 0, 100)
+    assert made.offset == "+12.345678 s"
+    assert made.labels[0] == "1.0 µs"
+    before = ticks(start, start + 900_000, 20 * 10**12, 100)
+    assert before.offset == "-7.654322 s"
+    assert before.labels == made.labels
+
+
+def test_an_offset_stands_at_the_left_or_in_the_gutter() -> None:
+    start = 12_345_678_901_234
+    edges = cell_edges(start, start + 900_000, 100)
+    made = ticks(start, start + 900_000, 0, 100)
+    assert plain(tick_line(made, edges, BLOCK)).startswith("+12.345678 s ")
+    assert "+" not in plain(tick_line(made, edges, BLOCK, with_offset=False))
+
+
+def test_the_cursor_covers_marks_and_marks_cover_steps() -> None:
+    edges = cell_edges(0, 100, 20)
+    steps = (StepSpan("3", 10, 50), StepSpan("4", 50, 90))
+    assert plain(mark_line(edges, BLOCK)) == "─" * 20
+    assert plain(mark_line(edges, BLOCK, steps=steps)) == "──┬ 3 ────┬ 4 ────┬─"
+    assert plain(mark_line(edges, BLOCK, steps=steps, marks=(45, 20))) == "──┬ m════m┬ 4 ────┬─"
+    assert plain(mark_line(edges, BLOCK, steps=steps, marks=(20, 45), cursor_ps=45)) == "──┬ m════▼┬ 4 ────┬─"
+    assert plain(mark_line(edges, ASCII, steps=steps, marks=(20,), cursor_ps=99)) == "--+ m ----+ 4 ----+v"
+
+
+def test_an_interval_reaches_beyond_the_window() -> None:
+    edges = cell_edges(100, 200, 10)
+    assert plain(mark_line(edges, ASCII, marks=(0, 150))) == "=====m----"
+    assert plain(mark_line(edges, ASCII, marks=(0, 1000))) == "=========="
+    assert plain(mark_line(edges, ASCII, marks=(0, 50))) == "----------"
+    assert plain(mark_line(edges, ASCII, marks=(300, 500))) == "----------"
+
+
+def test_step_names_fit_or_are_left_out() -> None:
+    edges = cell_edges(0, 1000, 50)
+    steps = tuple(StepSpan(str(1000 + at), at * 100, at * 100 + 100) for at in range(10))
+    assert "1003" not in plain(mark_line(edges, BLOCK, steps=steps))
+    assert " step 1003 " in plain(mark_line(cell_edges(290, 410, 50), BLOCK, steps=steps))
+    odd = (StepSpan("\x1b[2J" + "x" * 1_000_000, 0, 1000),)
+    line = mark_line(edges, ASCII, steps=odd)
+    assert line_width(line) == 50
+    assert plain(line).isprintable()
+
+
+def test_more_steps_than_can_be_told_apart_are_not_drawn() -> None:
+    steps = tuple(StepSpan(str(at), at * 10, at * 10 + 10) for at in range(5000))
+    assert plain(mark_line(cell_edges(0, 50_000, 50), BLOCK, steps=steps)) == "─" * 50
+
+
+@pytest.mark.parametrize("glyphs", [BLOCK, ASCII], ids=["block", "ascii"])
+def test_axes_of_many_windows(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
+    lines = []
+    steps = tuple(StepSpan(str(100 + at), at * 250 * MS, (at + 1) * 250 * MS) for at in range(20))
+    for start, span, base in (
+        (0, 5_300 * MS, 0),
+        (2_640 * MS, 155 * MS, 0),
+        (2_640 * MS, 155 * MS, 2_500 * MS),
+        (2_640 * MS, 1_300_000, 2_640 * MS + 400_000),
+        (2_640 * MS, 1_300_000, 0),
+        (2_640 * MS + 123_456, 700, 0),
+        (0, 160, 0),
+        (0, 7_000 * 10**12, 0),
+    ):
+        edges = cell_edges(start, start + span, 100)
+        made = ticks(start, start + span, base, 100, glyphs is ASCII)
+        lines.append(plain(tick_line(made, edges, glyphs)) + "|")
+        marks = (start + span // 3, start + span // 2)
+        lines.append(plain(mark_line(edges, glyphs, cursor_ps=start + span * 3 // 4, marks=marks, steps=steps)) + "|")
+    check_golden(GOLDEN / f"timeline-axis-{request.node.callspec.id}-100.txt", "\n".join(lines) + "\n")

@@ -1,0 +1,134 @@
+"""One event of the timeline in full: what it is, when it ran, every stat, and what leads to it or from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.proto import xplane_pb2
+from tpuprof.parsers.timeline.details import EventStats, self_time
+from tpuprof.parsers.timeline.flows import Flow
+from tpuprof.parsers.timeline.model import Timeline, Track
+from tpuprof.parsers.xspace.metadata import StatValue
+from tpuprof.tui.draw.format import count, duration, percent, size
+from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+
+_LONGEST = 4000
+"""Characters of a text that are shown."""
+
+_SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
+_DIRECTIONS = {1: "read", 2: "written"}
+_LABEL = 24
+_NEUTRAL = ("steps", "modules", "scopes", "source")
+
+
+def event_lines(
+    timeline: Timeline,
+    event: tuple[int, int, int],
+    stats: EventStats | str,
+    flows: Sequence[Flow],
+    width: int,
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Everything about an event.
+
+    Args:
+        event: section, track and index.
+        stats: or a sentence that says why they can't be read.
+        flows: what leads to it or from it.
+    """
+    section, item, index = event
+    track = timeline.sections[section].tracks[item]
+    where = f"{timeline.sections[section].title}, {track.name}" + (f", lane {track.lane_of(index)}" * (track.depth > 1))
+    lines = wrap(track.label(index)[:_LONGEST], width, "strong", glyphs)
+    lines += [fit([], width, glyphs), *_rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)]
+    for flow in flows:
+        lines += _flow_lines(timeline, flow, width, glyphs)
+    if isinstance(stats, str):
+        return [*lines, fit([], width, glyphs), *wrap(stats, width, "warn", glyphs)]
+    for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
+        if pairs:
+            lines += [fit([], width, glyphs), fit([(title, "title")], width, glyphs)]
+            lines += _rows([(name, _value(name, value)) for name, value in pairs], width, glyphs)
+    text = track.names.long_name(int(track.key[index]))
+    if text:
+        lines += [
+            fit([], width, glyphs),
+            fit([("HLO text" if track.kind in ("ops", "async") else "Name", "title")], width, glyphs),
+        ]
+        lines += wrap(text[:_LONGEST], width, "text", glyphs)
+    return lines
+
+
+def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
+    """When it ran and for how long."""
+    ascii_only = glyphs.name == "ascii"
+    start, end = int(track.start_ps[index]), int(track.end_ps[index])
+    rows = [
+        ("starts at", f"{duration(start, ascii_only, 9)} in the profile"),
+        ("duration", f"{duration(end - start, ascii_only, 6)}   {count(end - start)} ps"),
+    ]
+    if track.depth > 1:
+        own = self_time(track, index)
+        share = f", {percent(100 * own / (end - start))}" if end > start else ""
+        rows.append(("self time", duration(own, ascii_only, 6) + share))
+    step = next((step for step in timeline.steps if step.start_ps <= start < step.end_ps), None)
+    if step is not None:
+        rows.append(("in step", f"{step.name}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
+    occurrences = int(track.counts[int(track.key[index])])
+    rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))
+    if track.kind not in _NEUTRAL:
+        name = track.event_class(index)
+        rows.append(("class", f"{CLASS_LETTER[name]} {name}"))
+    return rows
+
+
+def _flow_lines(timeline: Timeline, flow: Flow, width: int, glyphs: Glyphs) -> list[Line]:
+    """Where an arrow leads to or comes from."""
+    section = timeline.sections[flow.section]
+    track = section.tracks[flow.track]
+    key = ">" if flow.direction == "out" else "<"
+    words = f"{flow.kind}: {track.label(flow.event)[:200]} on {section.title}, {track.name}"
+    return wrap(words, width, "text", glyphs, [(f"{key} ", "key")])
+
+
+def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    """Names and values; a long value goes on below itself."""
+    lines: list[Line] = []
+    for name, value in rows:
+        label = clean(name[:200], glyphs.name == "ascii")
+        for part in value.splitlines() or ("",):
+            lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
+            label = ""
+    return lines
+
+
+def _value(name: str, value: StatValue) -> str:
+    """A stat's value for reading, with its unit where the name tells."""
+    if value is None:
+        return "n/a"
+    if isinstance(value, bytes):
+        return _memory_access(value) if name == "memory_access_breakdown" else f"{count(len(value))} bytes"
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if isinstance(value, int) and name.endswith("_ps"):
+        return f"{duration(value, False, 6)}   {count(value)} ps"
+    if isinstance(value, int) and "bytes" in name:
+        return f"{size(value)}   {count(value)}"
+    return str(value) if isinstance(value, float) or name.endswith("_id") or name.startswith("_") else f"{value:,}"
+
+
+def _memory_access(raw: bytes) -> str:
+    """``HBM 5.37 GB read, 5.37 GB written``, by memory space."""
+    try:
+        entries = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
+    except DecodeError:
+        return f"{count(len(raw))} bytes, damaged"
+    words = [
+        f"{_SPACES.get(entry.memory_space, f'space {entry.memory_space}')} {size(entry.bytes_accessed)} "
+        f"{_DIRECTIONS.get(entry.operation_type, 'moved')}"
+        for entry in entries
+    ]
+    return ", ".join(words) or "none"
