@@ -9,12 +9,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.build import tpu_plane
-from tpuprof.parsers.errors import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    ProfileError,
+)
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import Progress, Session
 from tpuprof.tui import cli
@@ -79,6 +87,18 @@ def expect_error(capsys: pytest.CaptureFixture[str], args: list[str], exit_code:
         ["report", "overview", "--limit", "-1"],
         ["report", "overview", "--limit", "many"],
         ["report", "overview", "--format", "xml"],
+        ["report", "overview", "--format", "perfetto"],
+        ["report", "overview", "--from", "1"],
+        ["report", "ops", "--track", "x"],
+        ["report", "timeline", "--from", "-1"],
+        ["report", "timeline", "--from", "1e3"],
+        ["report", "timeline", "--from", "."],
+        ["report", "timeline", "--to", "٣"],
+        ["report", "timeline", "--to", "12345678901"],
+        ["report", "timeline", "--from", "2", "--to", "1.999"],
+        ["report", "timeline", "--from", "2", "--to", "2.0"],
+        ["report", "timeline", "--format", "perfetto", "--track", "x"],
+        ["report", "timeline", "--format", "perfetto", "--limit", "3"],
         ["report", "overview", "--lim", "3"],
         ["--ascii", "report", "overview"],
         ["doctor", "now"],
@@ -270,6 +290,108 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
 
 
+# --- the timeline
+
+
+def test_the_timeline_in_every_format(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    for form in ("text", "md", "csv", "json"):
+        for part in ([], ["--from", "0", "--to", "0.0000002"], ["--track", "XLA ops"]):
+            assert cli.main(["report", "timeline", str(logdir), "--format", form, *part]) == EXIT_OK
+            out, err = capsys.readouterr()
+            assert "XLA Ops" in out
+            assert (form == "csv") == ("note: this is host0, one of 2 hosts" in err) == ("2 hosts" not in out)
+    assert cli.main(["report", "timeline", str(logdir), "--format", "json", "--host", "host1"]) == EXIT_OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["run"]["hosts"] == ["host1"] and document["warnings"] == []
+    assert [track["events"] for track in document["tracks"] if not track["is_derived"]] == [4, 4]
+
+
+def test_an_interval_is_milliseconds(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    command = ["report", "timeline", str(logdir), "--format", "json"]
+    for part, interval in (
+        (["--from", "0.0000001", "--to", ".000000250"], (100, 250)),  # picoseconds
+        (["--from", "0.00000010099"], (100, 400)),
+        (["--to", "9."], (0, 9 * 10**9)),
+    ):
+        assert cli.main([*command, *part]) == EXIT_OK
+        document = json.loads(capsys.readouterr().out)
+        assert (document["interval"]["from_ps"], document["interval"]["to_ps"]) == interval
+
+
+def test_the_events_of_a_limit(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    command = ["report", "timeline", str(logdir), "--format", "json", "--from", "0", "--limit"]
+    for limit, count in (("3", 3), ("0", 8)):
+        assert cli.main([*command, limit]) == EXIT_OK
+        document = json.loads(capsys.readouterr().out)
+        assert (len(document["events"]), document["event_count"]) == (count, 8)
+
+
+def test_no_such_track_or_host(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    sentence, hint = expect_error(capsys, ["report", "timeline", str(logdir), "--track", "ops\x1b"], EXIT_NOT_FOUND)
+    assert "ops␛" in sentence and "XLA Ops" in hint
+    expect_error(capsys, ["report", "timeline", str(logdir), "--host", "host7"], EXIT_NOT_FOUND)
+
+
+def test_a_trace_for_perfetto(capsys: pytest.CaptureFixture[str], logdir: Path, tmp_path: Path) -> None:
+    command = ["report", "timeline", str(logdir), "--host", "host0", "--format", "perfetto"]
+    assert cli.main(command) == EXIT_OK
+    whole, err = capsys.readouterr()
+    assert err == "" and sum(event["ph"] == "X" for event in json.loads(whole)["traceEvents"]) >= 8
+    assert cli.main([*command, "--from", "0.0000001", "--to", "0.0000002"]) == EXIT_OK
+    assert len(capsys.readouterr().out) < len(whole)
+    plain, packed, again = tmp_path / "a.json", tmp_path / "a.json.gz", tmp_path / "b.json.GZ"
+    for file in (plain, packed, again):
+        assert cli.main([*command, "--output", str(file)]) == EXIT_OK
+        assert capsys.readouterr() == ("", "")
+    assert plain.read_text() == gzip.decompress(packed.read_bytes()).decode() == whole
+    assert packed.read_bytes() == again.read_bytes() and packed.read_bytes()[3:8] == bytes(5)  # no name, no time
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.json.gz", "b.json.GZ", "logs"]
+
+
+def test_a_trace_for_perfetto_is_of_one_host(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    assert cli.main(["report", "timeline", str(logdir), "--format", "perfetto"]) == EXIT_OK
+    assert capsys.readouterr().err == "note: this is host0, one of 2 hosts; --host shows another one\n"
+
+
+def test_a_trace_for_perfetto_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    for output in ([], ["--output", "-"]):
+        assert cli.main(["report", "timeline", str(logdir), "--format", "perfetto", *output]) == EXIT_USAGE
+    assert out.getvalue() == "" and "--output trace.json.gz" in err.getvalue()
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ProfileError("changed", "It changed.", "again")])
+def test_a_trace_that_breaks_off_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    logdir: Path,
+    tmp_path: Path,
+    name: str,
+    error: BaseException,
+) -> None:
+    def breaks_off(timeline: object, trace: object, write: Callable[[bytes], object], *_: object) -> None:
+        write(b"{" * 1_000_000)
+        raise error
+
+    file = tmp_path / name
+    file.write_text("old")
+    monkeypatch.setattr("tpuprof.tui.report.perfetto.write_perfetto", breaks_off)
+    code = cli.main(["report", "timeline", str(logdir), "--format", "perfetto", "--output", str(file)])
+    assert code == (EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_UNREADABLE)
+    assert file.read_text() == "old" and sorted(path.name for path in tmp_path.iterdir()) == ["logs", name]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", ["perfetto", "json"])
+def test_a_full_device_is_one_plain_error(capsys: pytest.CaptureFixture[str], logdir: Path, form: str) -> None:
+    command = ["report", "timeline", str(logdir), "--host", "host0", "--format", form, "--output", "/dev/full"]
+    sentence, _ = expect_error(capsys, command, EXIT_USAGE)
+    assert sentence == "/dev/full can't be written: no space left on device."
+
+
 # --- the screen's command
 
 
@@ -362,9 +484,13 @@ def test_help_and_version_import_next_to_nothing(flag: str) -> None:
     assert not modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
 
 
-@pytest.mark.parametrize("command", ["overview", "input", "inference", "runs", "doctor", "no terminal"])
+@pytest.mark.parametrize(
+    "command", ["overview", "input", "inference", "timeline", "perfetto", "runs", "doctor", "no terminal"]
+)
 def test_headless_commands_import_no_screen_and_no_network(command: str, logdir: Path) -> None:
-    args = {"doctor": ["doctor"], "no terminal": [str(logdir)]}.get(command, ["report", command, str(logdir)])
+    perfetto = ["report", "timeline", str(logdir), "--format", "perfetto", "--from", "0"]
+    special = {"doctor": ["doctor"], "no terminal": [str(logdir)], "perfetto": perfetto}
+    args = special.get(command, ["report", command, str(logdir)])
     result = run(*args, program=MODULES)
     assert result.returncode == EXIT_OK and result.stdout
     modules = set(result.stderr.decode().split())
@@ -415,7 +541,7 @@ def test_exit_codes_of_processes(logdir: Path, tmp_path: Path) -> None:
     bad.write_bytes(gzip.compress(b"\xff" * 300))
     codes = [
         run("report", "overview", str(logdir)).returncode,
-        run("report", "timeline", str(logdir)).returncode,
+        run("report", "memory", str(logdir)).returncode,
         run("report", "overview", str(tmp_path / "nowhere")).returncode,
         run("report", "overview", str(bad)).returncode,
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -28,17 +29,20 @@ from tpuprof.tui.terminal import detect
 if TYPE_CHECKING:  # imported by the commands that need them
     from tpuprof.parsers.logdir import Logdir, Run
     from tpuprof.parsers.session import Session
+    from tpuprof.tui.report.output import Produce
     from tpuprof.tui.report.render import Look
 
 PROGRAM = "tpuprof-tui"
 Result = TypeVar("Result")
 OP_PAGES = ("ops", "op-profile", "framework-ops", "roofline")
-PAGES = ("runs", "overview", "input", "inference", *OP_PAGES)
-LATER_PAGES = ("timeline", "memory", "memory-profile")
+PAGES = ("runs", "overview", "input", "inference", "timeline", *OP_PAGES)
+LATER_PAGES = ("memory", "memory-profile")
 FORMATS = ("text", "json", "csv", "md")
+TIMELINE_FORMATS = (*FORMATS, "perfetto")
 PIPE_WIDTH = 110
 """Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
 
+_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 _COMMANDS = ("report", "doctor")
 _DEMO = "demo"
 _EPILOG = f"""commands:
@@ -167,12 +171,19 @@ def _report_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGES))
     _add_choice_of_profile(parser)
-    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    parser.add_argument("--limit", type=_not_negative, default=0, metavar="N", help="rows of the main table; 0: all")
+    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz"
+    parser.add_argument("--format", choices=TIMELINE_FORMATS, default="text", help=formats)
+    rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
+    parser.add_argument("--limit", type=_not_negative, metavar="N", help=rows)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     parser.add_argument("--width", type=_not_negative, default=0, metavar="CELLS", help="width of a text report")
     _add_look(parser)
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
+    begin = "from this instant on, milliseconds on the trace's clock"
+    timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
+    timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
+    timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
     return parser
 
 
@@ -186,7 +197,7 @@ def _add_choice_of_profile(parser: argparse.ArgumentParser) -> None:
     where = "logdir, any folder above it, run, file or glob (default: .)"
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help=where)
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
-    parser.add_argument("--host", metavar="HOST", help="one host only (default: all hosts merged)")
+    parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
 
 
 def _add_look(parser: argparse.ArgumentParser) -> None:
@@ -198,6 +209,14 @@ def _not_negative(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
     return int(text)
+
+
+def _milliseconds(text: str) -> int:
+    """Milliseconds as picoseconds, exactly; what is finer is cut."""
+    if not _MILLISECONDS.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
+    whole, _, part = text.partition(".")
+    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))
 
 
 # --- commands
@@ -213,11 +232,8 @@ def _app(args: argparse.Namespace) -> int:
     obstacle = detect(os.environ, is_tty=sys.stdin.isatty() and sys.stdout.isatty()).obstacle
     if obstacle:
         _note(f"{obstacle} Printing the overview instead of opening the screen.")
-        return _report(
-            argparse.Namespace(
-                **{**vars(args), "page": "overview", "format": "text", "limit": 0, "output": None, "width": 0}
-            )
-        )
+        defaults = vars(_report_parser().parse_args(["overview"]))
+        return _report(argparse.Namespace(**{**defaults, **vars(args)}))
     from tpuprof.tui.app import run_app  # noqa: PLC0415 - Textual, for the screen only
 
     options = AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, demo=demo)
@@ -248,21 +264,48 @@ def _report(args: argparse.Namespace) -> int:
         raise ProfileError("not_built", sentence, f"one of: {', '.join(PAGES)}", EXIT_USAGE)
     if args.page not in PAGES:
         raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGES)}", EXIT_USAGE)
+    _check_timeline_options(args)
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
     from tpuprof.parsers.logdir import open_logdir  # noqa: PLC0415
-    from tpuprof.tui.report.output import check_output, write_file, write_stdout  # noqa: PLC0415
+    from tpuprof.tui.report.output import check_output, stream_file, stream_stdout, text_pieces  # noqa: PLC0415
 
     logdir = open_logdir(_existing(args.path))
     file = None if args.output == "-" else args.output
     if file is not None:
         check_output(file, logdir)
-    pages = {"runs": _runs, "overview": _overview, "input": _input, "inference": _inference}
-    text = pages.get(args.page, _ops)(args, logdir)
-    if file is None:
-        write_stdout(text)
+    if args.page == "timeline":
+        produce = _timeline(args, logdir)
     else:
-        write_file(file, text)
+        pages = {"runs": _runs, "overview": _overview, "input": _input, "inference": _inference}
+        produce = text_pieces((pages.get(args.page, _ops)(args, logdir),))
+    if file is None:
+        stream_stdout(produce)
+    else:
+        stream_file(file, produce, compressed=args.format == "perfetto" and file.lower().endswith(".gz"))
     return EXIT_OK
+
+
+def _check_timeline_options(args: argparse.Namespace) -> None:
+    """Sees, before any work, that the options of the timeline go with the page and with each other."""
+    given = [f"--{name}" for name in ("from", "to") if getattr(args, f"{name}_ps") is not None]
+    given += ["--track"] if args.track is not None else []
+    hint = f"{PROGRAM} report --help"
+    if args.page != "timeline":
+        if args.format == "perfetto" or given:
+            option = "--format perfetto" if args.format == "perfetto" else given[0]
+            raise ProfileError("usage", f"{option} is for the page timeline, not {args.page}.", hint, EXIT_USAGE)
+        return
+    if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
+        raise ProfileError("usage", "The interval is empty: --to must be later than --from.", hint, EXIT_USAGE)
+    if args.format != "perfetto":
+        return
+    if args.track is not None or args.limit:
+        option = "--track" if args.track is not None else "--limit"
+        sentence = f"{option} does not go with --format perfetto, which is of all events of an interval."
+        raise ProfileError("usage", sentence, "--from and --to", EXIT_USAGE)
+    if args.output in (None, "-") and sys.stdout.isatty():
+        sentence = "A trace for Perfetto is nothing to read on a terminal."
+        raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
 
 
 def _runs(args: argparse.Namespace, logdir: Logdir) -> str:
@@ -274,7 +317,7 @@ def _runs(args: argparse.Namespace, logdir: Logdir) -> str:
     if args.format == "csv":
         for problem in logdir.problems:
             _note(f"note: {problem.sentence}")
-    return runs_report(logdir, runs, args.format, _look(args), args.limit)
+    return runs_report(logdir, runs, args.format, _look(args), args.limit or 0)
 
 
 def _overview(args: argparse.Namespace, logdir: Logdir) -> str:
@@ -283,7 +326,7 @@ def _overview(args: argparse.Namespace, logdir: Logdir) -> str:
     run = logdir.find_run(args.run)
     page = _with_progress(run, lambda session: session.overview(args.host))
     _note_warnings(args, page.warnings)
-    return overview_report(page, run, args.format, _look(args), args.limit)
+    return overview_report(page, run, args.format, _look(args), args.limit or 0)
 
 
 def _input(args: argparse.Namespace, logdir: Logdir) -> str:
@@ -292,7 +335,7 @@ def _input(args: argparse.Namespace, logdir: Logdir) -> str:
     run = logdir.find_run(args.run)
     page = _with_progress(run, lambda session: session.input_pipeline(args.host))
     _note_warnings(args, page.warnings)
-    return input_report(page, run, args.format, _look(args), args.limit)
+    return input_report(page, run, args.format, _look(args), args.limit or 0)
 
 
 def _inference(args: argparse.Namespace, logdir: Logdir) -> str:
@@ -301,7 +344,24 @@ def _inference(args: argparse.Namespace, logdir: Logdir) -> str:
     run = logdir.find_run(args.run)
     page = _with_progress(run, lambda session: session.inference(args.host))
     _note_warnings(args, page.warnings)
-    return inference_report(page, run, args.format, _look(args), args.limit)
+    return inference_report(page, run, args.format, _look(args), args.limit or 0)
+
+
+def _timeline(args: argparse.Namespace, logdir: Logdir) -> Produce:
+    from tpuprof.tui.report.output import text_pieces  # noqa: PLC0415
+    from tpuprof.tui.report.timeline_report import host_notes, perfetto, timeline_report  # noqa: PLC0415
+    from tpuprof.tui.report.timeline_report_rows import Asked  # noqa: PLC0415
+
+    run = logdir.find_run(args.run)
+    asked = Asked(args.from_ps, args.to_ps, args.track or "")
+    timeline = _with_progress(run, lambda session: session.timeline(args.host, with_steps=False))
+    if args.format == "perfetto":
+        for note in (*timeline.lost, *timeline.warnings, *host_notes(timeline, run, args.host)):
+            _note(f"note: {note}")
+        return perfetto(timeline, asked)
+    pieces, warnings = timeline_report(timeline, run, asked, args.format, _look(args), args.limit, args.host)
+    _note_warnings(args, warnings)
+    return text_pieces(pieces)
 
 
 def _ops(args: argparse.Namespace, logdir: Logdir) -> str:
@@ -309,7 +369,7 @@ def _ops(args: argparse.Namespace, logdir: Logdir) -> str:
 
     run = logdir.find_run(args.run)
     text, warnings = _with_progress(
-        run, lambda session: op_report(args.page, session, args.host, run, args.format, _look(args), args.limit)
+        run, lambda session: op_report(args.page, session, args.host, run, args.format, _look(args), args.limit or 0)
     )
     _note_warnings(args, warnings)
     return text

@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.text import counted, printable
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.overview import overview as draw_overview
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, StyleKey, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
 from tpuprof.tui.report.values import local_minute
 
 LEAST_WIDTH = 60
@@ -129,6 +129,6 @@ def render(lines: Sequence[Line], color: bool) -> str:
     return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 
-def _painted(text: str, key: StyleKey) -> str:
-    code = _SGR.get(key)
+def _painted(text: str, key: Key) -> str:
+    code = _SGR.get(key) if isinstance(key, str) else None
     return f"\x1b[{code}m{text}\x1b[0m" if code else text
