@@ -70,14 +70,50 @@ def _has_notes(at: Situation) -> bool:
     return at.note_count > 0 or at.has_page
 
 
-def _command(name: str, key: str, title: str, short: str = "", argument: str = "") -> Action:
+def _command(
+    name: str,
+    key: str,
+    title: str,
+    short: str = "",
+    argument: str = "",
+    shown: str = "",
+    more: tuple[str, ...] = (),
+) -> Action:
     """Something that a tab does by itself."""
     action = f"tab_command('{name}'{argument})"
-    return Action(action, (key,), key, title, short, lambda at: name in at.commands)
+    return Action(action, (key, *more), shown or key, title, short, lambda at: name in at.commands)
 
+
+_TIMELINE: tuple[Action, ...] = (
+    _command("zoom", "w", "Zoom in at the cursor", "zoom", ", 2", more=("plus", "equals_sign")),
+    _command("zoom", "s", "Zoom out", argument=", -2", more=("minus",)),
+    _command("pan", "a", "Pan to the left", argument=", -1"),
+    _command("pan", "d", "Pan to the right", argument=", 1"),
+    _command("fit", "f", "Fit the event or interval; again: the step", "fit"),
+    _command("whole", "0", "The whole trace"),
+    _command("step", "left_square_bracket", "Previous step", argument=", -1", shown="["),
+    _command("step", "right_square_bracket", "Next step", "step", ", 1", shown="]"),
+    _command("gap", "left_curly_bracket", "Previous gap longer than 5 % of a step", argument=", -1", shown="{"),
+    _command("gap", "right_curly_bracket", "Next gap longer than 5 % of a step", "gap", ", 1", shown="}"),
+    _command("event", "full_stop", "Next event of the row", "event", ", 1", shown="."),
+    _command("event", "comma", "Previous event of the row", argument=", -1", shown=","),
+    _command("mark", "m", "Mark an interval: begin, end, and what ran in it", "mark"),
+    _command("measure", "M", "What ran in the window"),
+    _command(
+        "follow", "greater_than_sign", "Follow an arrow: to what the event launches or starts", "", ", 1", shown=">"
+    ),
+    _command("follow", "less_than_sign", "Follow an arrow back", argument=", -1", shown="<"),
+    _command("base", "t", "Times relative to the trace, the step or the mark"),
+    _command("fold", "z", "Open or close the track or section", "fold"),
+    _command("fold_all", "Z", "Close or open all sections"),
+    _command("pin", "p", "Pin the track on top"),
+    _command("by_busy", "b", "Tracks by busy time"),
+    Action("filter", ("F",), "F", "Only tracks with this in their name", "", lambda at: "filter" in at.commands),
+)
 
 ACTIONS: tuple[Action, ...] = (
     *(_tab(number) for number in range(1, 6)),
+    *_TIMELINE,
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
     Action("next_tab(-1)", ("shift+tab", "left_square_bracket"), "Shift+Tab, [", "Previous tab"),
     _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline", "view"),
@@ -88,14 +124,15 @@ ACTIONS: tuple[Action, ...] = (
     _command("idle", "i", "Idle time, or infeed and outfeed: with or without"),
     _command("top", "t", "Ten children of each node, or all"),
     _command("most", "m", "Only children that make up 90% of the time"),
-    _command("same_op", "o", "The same op in the tree or the table", "same op"),
+    _command("same_op", "o", "The op, step or finding where there is more on it", "same op"),
+    _command("on_timeline", "O", "The op's longest run on the timeline"),
     Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda at: at.has_page),
     Action("next_match(1)", ("n",), "n", "Next match", "next", lambda at: at.searching),
     Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda at: at.searching),
     Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda at: at.selection is not None),
     Action("runs", ("R",), "R", "Choose a run", "runs", lambda at: at.run_count > 0),
     Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda at: at.host_count > 0),
-    Action("notes", ("w",), "w", "Verdict in full, notes and problems", "notes", _has_notes),
+    Action("notes", ("w", "W"), "w", "Verdict in full, notes and problems", "notes", _has_notes),
     Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda at: not at.loading),
     Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda at: at.loading),
     Action("swap_background", ("T",), "T", "Light or dark background", "", lambda at: at.colorful),
@@ -136,6 +173,15 @@ MOTION_HELP: tuple[tuple[str, str], ...] = (
 def by_name(name: str) -> Action:
     """The action of that name, with or without its argument."""
     return next(action for action in ACTIONS if action.name == name or action.name.partition("(")[0] == name)
+
+
+def key_of(action: Action, situation: Situation) -> str:
+    """The key of an action as written for people: its first that does nothing else now."""
+    earlier = ACTIONS[: ACTIONS.index(action)]
+    taken = {key for other in earlier if other.possible(situation) for key in other.keys}
+    if not action.keys or action.keys[0] not in taken:
+        return action.shown
+    return next((key for key in action.keys if key not in taken), action.shown)
 
 
 def possible(situation: Situation) -> list[Action]:

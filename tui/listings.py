@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.actions import ACTIONS, Situation
+from tpuprof.tui.actions import ACTIONS, Situation, key_of
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.headline import verdict
 from tpuprof.tui.draw.layout import fit, wrap
@@ -113,7 +113,7 @@ def help_lines(
     rows.append(("1-5, Tab, [ ]", "Show a tab, the next, the previous"))
     for action in ACTIONS:
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-            rows.append((action.shown, action.title))
+            rows.append((key_of(action, situation), action.title))
     lines = [fit([("Keys", "title")], width, glyphs)]
     lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
     if meaning:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.tui.messages import (
+    FlowsReady,
     FrameworkOpsReady,
     InputReady,
     LoadDone,
@@ -23,6 +24,7 @@ from tpuprof.tui.messages import (
     OpsReady,
     OverviewReady,
     RunsFound,
+    TimelineReady,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview_page import Overview
     from tpuprof.parsers.pages.roofline import RooflinePage
     from tpuprof.parsers.session import Progress
+    from tpuprof.parsers.timeline.flows import Flows
+    from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.tui.tabs.op_pages import OpPages
 
 PROGRESS_SECONDS = 0.15
@@ -41,7 +45,7 @@ PROGRESS_SECONDS = 0.15
 
 _ESTIMATE_FROM_SECONDS = 0.5
 
-PageName = Literal["overview", "input", "ops"]
+PageName = Literal["overview", "input", "ops", "timeline"]
 
 
 class Pages(Protocol):
@@ -64,6 +68,12 @@ class Pages(Protocol):
 
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """The HLO modules."""
+
+    def timeline(self, host: str | None = None) -> Timeline:
+        """All events of one host."""
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """What leads from event to event."""
 
 
 ProgressCallback = Callable[["Progress"], None]
@@ -99,6 +109,18 @@ def op_pages(pages: Pages, host: str | None) -> OpPages:
         roofline_without_feeds=pages.roofline(host, with_infeed=False),
         modules=pages.modules(host),
     )
+
+
+def timeline_of(pages: Pages, host: str | None) -> Timeline:
+    """What the timeline tab shows."""
+    timeline = pages.timeline(host)
+    # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
+    for module in ("tui.tabs.timeline_page", "tui.widgets.measured", "tui.draw.event_details"):
+        import_module(f"tpuprof.{module}")
+    from tpuprof.parsers.timeline.windows import prepare  # noqa: PLC0415
+
+    prepare(timeline)
+    return timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +235,10 @@ class Loader:
                 self._tell(job, OverviewReady(job.generation, run, request.host, pages.overview(request.host)))
             elif name == "input":
                 self._tell(job, InputReady(job.generation, pages.input_pipeline(request.host)))
+            elif name == "timeline":
+                timeline = timeline_of(pages, request.host)
+                self._tell(job, TimelineReady(job.generation, timeline))
+                self._tell(job, FlowsReady(job.generation, pages.flows(timeline)))
             else:
                 self._tell(job, OpsReady(job.generation, op_pages(pages, request.host)))
                 self._tell(job, FrameworkOpsReady(job.generation, pages.framework_ops(request.host)))

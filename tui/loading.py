@@ -12,6 +12,7 @@ from textual.message import Message
 from tpuprof.parsers.text import printable
 from tpuprof.tui.loader import FindRuns, Job, Loader, OpenSession, PageName, Request
 from tpuprof.tui.messages import (
+    FlowsReady,
     FrameworkOpsReady,
     InputReady,
     LoadDone,
@@ -20,18 +21,22 @@ from tpuprof.tui.messages import (
     OpsReady,
     OverviewReady,
     RunsFound,
+    TimelineReady,
 )
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.input_pipeline import InputPipelineTab
 from tpuprof.tui.tabs.ops import OpsTab
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.states import Decoding, Failed, Searching, State, Stopped
+from tpuprof.tui.tabs.timeline import TimelineTab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.logdir import Logdir, Run
 
-INPUT_TAB, OPS_TAB = 1, 2
+INPUT_TAB, OPS_TAB, TIMELINE_TAB = 1, 2, 3
 """Indices of the tabs that load on their own, when they are shown."""
+
+_PAGES: dict[int, PageName] = {INPUT_TAB: "input", OPS_TAB: "ops", TIMELINE_TAB: "timeline"}
 
 
 class LoadingApp(App[None]):
@@ -45,6 +50,7 @@ class LoadingApp(App[None]):
     overview: OverviewTab
     input: InputPipelineTab
     ops: OpsTab
+    timeline: TimelineTab
 
     def __init__(self, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
@@ -61,9 +67,9 @@ class LoadingApp(App[None]):
         self._flash = ""
 
     @property
-    def _late_tabs(self) -> dict[int, InputPipelineTab | OpsTab]:
+    def _late_tabs(self) -> dict[int, InputPipelineTab | OpsTab | TimelineTab]:
         """The tabs that load when they are shown, by index."""
-        return {INPUT_TAB: self.input, OPS_TAB: self.ops}
+        return {INPUT_TAB: self.input, OPS_TAB: self.ops, TIMELINE_TAB: self.timeline}
 
     def redraw_chrome(self) -> None:
         """Draws what surrounds the page."""
@@ -148,6 +154,18 @@ class LoadingApp(App[None]):
             self.ops.show_framework_ops(message.page)
             self.redraw_chrome()
 
+    def on_timeline_ready(self, message: TimelineReady) -> None:
+        """All events are there."""
+        if self._loader.is_current(message):
+            self.timeline.show_timeline(message.timeline)
+            self.redraw_chrome()
+
+    def on_flows_ready(self, message: FlowsReady) -> None:
+        """The arrows of the timeline are there."""
+        if self._loader.is_current(message):
+            self.timeline.show_flows(message.flows)
+            self.redraw_chrome()
+
     def on_load_done(self, message: LoadDone) -> None:
         """Nothing more is awaited, but what a tab wants that was shown meanwhile."""
         if self._loader.is_current(message):
@@ -161,8 +179,8 @@ class LoadingApp(App[None]):
         tab = self._late_tabs.get(self.tab_index)
         wants = tab is not None and not tab.has_page and self.overview.has_page
         if wants and not self._loader.is_loading and self.run_shown is not None:
-            page: PageName = "ops" if self.tab_index == OPS_TAB else "input"
-            self.load(Request(self.path, self.run_shown.name, self.host_shown, self.logdir, (page,)))
+            pages = (_PAGES[self.tab_index],)
+            self.load(Request(self.path, self.run_shown.name, self.host_shown, self.logdir, pages))
 
     def on_load_failed(self, message: LoadFailed) -> None:
         """There is no page, for a reason."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.input_page import InputPipelinePage
     from tpuprof.parsers.pages.overview_page import Overview
     from tpuprof.parsers.session import Progress
+    from tpuprof.parsers.timeline.flows import Flows
+    from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.tui.tabs.op_pages import OpPages
 
 
@@ -74,6 +76,22 @@ class FrameworkOpsReady(LoadMessage):
     def __init__(self, generation: int, page: FrameworkOpsPage) -> None:
         super().__init__(generation)
         self.page = page
+
+
+class TimelineReady(LoadMessage):
+    """All events of one host of the same run."""
+
+    def __init__(self, generation: int, timeline: Timeline) -> None:
+        super().__init__(generation)
+        self.timeline = timeline
+
+
+class FlowsReady(LoadMessage):
+    """What leads from event to event on the timeline."""
+
+    def __init__(self, generation: int, flows: Flows) -> None:
+        super().__init__(generation)
+        self.flows = flows
 
 
 class LoadDone(LoadMessage):

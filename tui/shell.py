@@ -9,7 +9,7 @@ import time
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import work
 from textual.app import ComposeResult
@@ -19,14 +19,14 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
-from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, possible
+from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, key_of, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.draw.findings import TAB_KEYS, place_of
+from tpuprof.tui.draw.findings import TAB_KEYS
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
 from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
-from tpuprof.tui.loading import INPUT_TAB, OPS_TAB, LoadingApp
+from tpuprof.tui.loading import INPUT_TAB, OPS_TAB, TIMELINE_TAB, LoadingApp
 from tpuprof.tui.messages import Yanked
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
@@ -35,6 +35,7 @@ from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.planned import PLANS, PlannedTab
 from tpuprof.tui.tabs.states import Searching
+from tpuprof.tui.tabs.timeline import OpenMeasurement, OpenText, TimelineTab
 from tpuprof.tui.terminal import Terminal, detect
 from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.widgets.chrome import (
@@ -94,13 +95,18 @@ def _parsed(action: str) -> tuple[str, tuple[object, ...]]:
 _LATER = ("quit", "suspend_process")
 """Actions that are Textual's own."""
 
-_AT_ONCE = {
-    key: _parsed(action)
-    for keys, action in [*((at.keys, at.name) for at in ACTIONS), *((keys.split(","), name) for keys, name in MOTIONS)]
-    if action not in _LATER
-    for key in keys
-}
-"""What each key does when nothing is open above the page."""
+
+def _at_once() -> dict[str, tuple[tuple[str, tuple[object, ...]], ...]]:
+    """What each key does when nothing is open above the page: the first that is possible, where it does several."""
+    named = [*((at.keys, at.name) for at in ACTIONS), *((tuple(keys.split(",")), name) for keys, name in MOTIONS)]
+    found: dict[str, tuple[tuple[str, tuple[object, ...]], ...]] = {}
+    for keys, action in named:
+        for key in keys if action not in _LATER else ():
+            found[key] = (*found.get(key, ()), _parsed(action))
+    return found
+
+
+_AT_ONCE = _at_once()
 
 
 class TpuprofApp(LoadingApp):
@@ -143,12 +149,19 @@ class TpuprofApp(LoadingApp):
         self.look = Look.of(self.terminal)
         self._now = now
         self._prompt: str | None = None
+        self._is_filter = False
         self._found = ""
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
         self.input = InputPipelineTab(self.look, id=f"tab-{INPUT_TAB}")
         self.ops = OpsTab(self.look, id=f"tab-{OPS_TAB}")
-        built: dict[int, Tab] = {0: self.overview, INPUT_TAB: self.input, OPS_TAB: self.ops}
+        self.timeline = TimelineTab(self.look, id=f"tab-{TIMELINE_TAB}")
+        built: dict[int, Tab] = {
+            0: self.overview,
+            INPUT_TAB: self.input,
+            OPS_TAB: self.ops,
+            TIMELINE_TAB: self.timeline,
+        }
         planned = {index: PlannedTab(self.look, plan, id=f"tab-{index}") for index, plan in PLANS.items()}
         self.tabs: tuple[Tab, ...] = tuple(tab for _, tab in sorted({**built, **planned}.items()))
         self.overview.add_class("-shown")
@@ -245,13 +258,11 @@ class TpuprofApp(LoadingApp):
 
     def _act(self, key: str) -> bool:
         """Does what a key means, at once: a binding would do it after the keys that came in the same moment."""
-        named = _AT_ONCE.get(key)
-        if named is None:
-            return False
-        name, arguments = named
-        if self.check_action(name, arguments):
-            getattr(self, f"action_{name}")(*arguments)
-        return True
+        for name, arguments in _AT_ONCE.get(key, ()):
+            if self.check_action(name, arguments):
+                getattr(self, f"action_{name}")(*arguments)
+                break
+        return key in _AT_ONCE
 
     # --- drawing
 
@@ -285,7 +296,7 @@ class TpuprofApp(LoadingApp):
         keys = list(self.tab.foot_keys)
         for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
             if action.possible(situation) and len(keys) < 5:
-                keys.append(FootKey(action.shown, action.short))
+                keys.append(FootKey(key_of(action, situation), action.short))
         return [*keys, FootKey("?", "help"), FootKey("q", "quit")]
 
     def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
@@ -363,21 +374,45 @@ class TpuprofApp(LoadingApp):
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
             jumps = self.tab is self.overview and bool(self.tab.commands)
-            self._open(Reader(self.look, title, lines, ("o",) if jumps else ()))
+            self._open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
         self.redraw_chrome()
 
     def action_tab_command(self, name: str, by: int = 1) -> None:
         """Does what only this tab does; from the overview to the same op in the ops tab, or where a finding points."""
-        if name == "same_op" and self.tab is self.overview:
-            page, finding, selected = self.overview.page_shown, self.overview.selected_finding, self.overview.selection
-            if page is not None and finding is not None:
-                self._go_to(place_of(finding, page))
-            elif selected is not None:
+        selected = self.tab.selection
+        if name == "on_timeline" and selected is not None:
+            self._on_timeline("op", selected)
+        elif name == "same_op" and self.tab is self.timeline and self.timeline.op_name is not None:
+            op = self.timeline.op_name
+            self.action_show_tab(OPS_TAB)
+            self.ops.show_named_op(op)
+        elif name == "same_op" and self.tab is self.overview and selected is not None:
+            finding, step = self.overview.selected_finding, self.overview.selected_step
+            if finding is not None:
+                self._go_to(finding.place)
+            elif step is not None:
+                self._on_timeline("step", step.name)
+            else:
                 self.action_show_tab(OPS_TAB)
                 self.ops.show_framework_op(selected)
         else:
             self._flash = self.tab.command(name, by)
         self.redraw_chrome()
+
+    def _on_timeline(self, what: Literal["step", "op"], name: str) -> None:
+        """Shows a step, or an op's longest run, on the timeline."""
+        self.action_show_tab(TIMELINE_TAB)
+        self._flash = self.timeline.go_to(what, name)
+
+    def on_open_text(self, message: OpenText) -> None:
+        """A tab has a text to read."""
+        self._open(Reader(self.look, message.title, message.lines))
+
+    def on_open_measurement(self, message: OpenMeasurement) -> None:
+        """What ran in an interval is counted."""
+        from tpuprof.tui.widgets.measured import Measured  # noqa: PLC0415 - brings numpy
+
+        self._open(Measured(self.look, message.measurement, message.kinds, self.timeline.select))
 
     def _go_to(self, place: Place) -> None:
         """Shows where a finding points."""
@@ -388,6 +423,10 @@ class TpuprofApp(LoadingApp):
             self.ops.show_named_op(place.target)
         elif place.tab == "input":
             self.input.show_step(place.target)
+        elif place.tab == "timeline":
+            page = self.overview.page_shown
+            is_step = page is not None and any(step.name == place.target for step in page.steps)
+            self._flash = self.timeline.go_to("step" if is_step else "op", place.target)
         elif self.tab is self.overview:
             self.overview.show_step(place.target)
 
@@ -397,6 +436,8 @@ class TpuprofApp(LoadingApp):
             self.action_cancel_load()
         elif self._found:
             self._end_search()
+            self.redraw_chrome()
+        elif self.tab.back():
             self.redraw_chrome()
         elif self.tab_index != 0:
             self.action_show_tab(0)
@@ -431,7 +472,8 @@ class TpuprofApp(LoadingApp):
 
     def action_palette(self) -> None:
         """Lists what is possible now."""
-        choices = [Choice((action.title, action.shown), action) for action in possible(self.situation)]
+        now = self.situation
+        choices = [Choice((action.title, key_of(action, now)), action) for action in possible(now)]
         title = "What can be done now"
         self._open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
 
@@ -467,7 +509,12 @@ class TpuprofApp(LoadingApp):
 
     def action_search(self) -> None:
         """Opens the prompt."""
-        self._prompt, self._found, self._flash = "", "", ""
+        self._prompt, self._found, self._flash, self._is_filter = "", "", "", False
+        self.redraw_chrome()
+
+    def action_filter(self) -> None:
+        """Opens the prompt for a filter of tracks."""
+        self._prompt, self._found, self._flash, self._is_filter = "", "", "", True
         self.redraw_chrome()
 
     def _prompt_key(self, key: str, character: str) -> None:
@@ -481,9 +528,11 @@ class TpuprofApp(LoadingApp):
             self._prompt = None
             if not kept:
                 self._end_search()
+            elif self._is_filter:
+                self._found = ""
         elif key == "backspace" or character.isprintable():
             self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
-            self._found = self.tab.search(self._prompt)
+            self._found = (self.tab.filter if self._is_filter else self.tab.search)(self._prompt)
         self.redraw_chrome()
 
     def action_next_match(self, direction: int) -> None:
@@ -492,8 +541,12 @@ class TpuprofApp(LoadingApp):
         self.redraw_chrome()
 
     def _end_search(self) -> None:
+        was_filter = self._prompt is not None and self._is_filter
         self._prompt, self._found = None, ""
-        self.tab.end_search()
+        if was_filter:
+            self.tab.filter("")
+        else:
+            self.tab.end_search()
 
     # --- texts
 

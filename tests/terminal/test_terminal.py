@@ -59,7 +59,7 @@ def test_bytes_on_the_wire_stay_within_budget() -> None:
         app.press("j")
         moved = app.settle() - start
         assert 0 < moved <= MOVE_BYTES
-        app.press("4")
+        app.press("5")
         app.wait_for_text("not built yet")
         switched = app.settle() - start - moved
         assert 0 < switched <= TAB_BYTES
@@ -136,7 +136,7 @@ def test_suspending_and_coming_back() -> None:
         app.settle()
         written = app.written[before:]
         assert all(words in written for words in (b"SIMULATED", b"Device time", b"Top ops", b"help")), "the whole page"
-        app.press("4")
+        app.press("5")
         app.wait_for_text("not built yet")
         app.press("q")
         assert app.wait_for_exit() == 0

@@ -16,6 +16,7 @@ from tests.support.big_table import big_page
 from tests.support.golden import check_golden as check_file
 from tests.support.input_pages import input_bound_page
 from tests.support.pages import training_overview
+from tests.support.timelines import launches, two_cores
 from tpuprof.parsers.errors import Cancelled, Problem
 from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Logdir, Run
@@ -25,6 +26,8 @@ from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.session import Progress
+from tpuprof.parsers.timeline.flows import Flows
+from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.tui.loader import Pages, ProgressCallback
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.shell import TpuprofApp
@@ -70,6 +73,14 @@ class OpsSession:
     def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
         """No modules."""
         return ()
+
+    def timeline(self, host: str | None = None) -> Timeline:
+        """Two cores and a host thread."""
+        return two_cores()
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """From the launch of each module to its run."""
+        return launches(timeline)
 
 
 class ReadyPages(OpsSession):

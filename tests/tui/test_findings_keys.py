@@ -14,10 +14,10 @@ from tpuprof.tui.shell import TpuprofApp
 from tpuprof.tui.tabs.graph_tab import Place
 
 TARGETS = {
-    "an op": Where("timeline", "fusion.3"),
+    "an op": Where("op-profile", "fusion.3"),
     "a step that waits": Where("input", "104"),
     "a step of the page": Where("timeline", "101"),
-    "all here": Where("timeline"),
+    "all here": Where("overview"),
 }
 
 
@@ -65,13 +65,33 @@ def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
     scene(act)
 
 
-def test_o_on_a_step_of_the_page_goes_to_it_and_the_list_is_left_as_it_was() -> None:
+def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "j", "o")
-        assert app.tab_index == 0 and app.overview.place == Place("steps", 1)
-        assert "▸3 a step of the page" in frame(app)
-        await pilot.press("j")
-        assert app.overview.place == Place("findings", 3)
+        await settled(pilot)
+        assert app.tab_index == 3 and app.timeline.selection == "101"
+        assert "▼ step 101" in frame(app)
+        await pilot.press("escape")
+        assert app.tab_index == 0 and app.overview.place == Place("findings", 2)
+
+    scene(act)
+
+
+def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("l", "enter")
+        assert "o shows it in tab 4, timeline" in frame(app)
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.tab_index == 3 and "▼ step 103" in frame(app)
+        await pilot.press("3", "v")
+        await settled(pilot)
+        assert app.ops.selection == "fusion.0"
+        await pilot.press("O")
+        await settled(pilot)
+        assert app.tab_index == 3 and app.timeline.selection == "fusion.0"
+        await pilot.press("o")
+        assert app.tab_index == 2 and app.ops.selection == "fusion.0"
 
     scene(act)
 

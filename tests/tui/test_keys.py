@@ -309,7 +309,7 @@ def test_help_names_only_keys_that_do_something() -> None:
         assert "Search; in a table, filter" in frame(app)
         await pilot.press("G")
         assert "the profile cannot tell" in frame(app)
-        await pilot.press("escape", "4", "question_mark")
+        await pilot.press("escape", "5", "question_mark")
         assert "Search; in a table, filter" not in frame(app)
         assert "not built yet; it shows no numbers" in frame(app)
 

@@ -54,6 +54,14 @@ class Tab(LineCanvas):
         """Forgets the text searched for."""
         self.search("")
 
+    def filter(self, text: str) -> str:
+        """Shows only what has a text in its name, for tabs with the command; says how much that is."""
+        return ""
+
+    def back(self) -> bool:
+        """One level back within the tab; False where there is nothing to go back from."""
+        return False
+
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""
         return ""

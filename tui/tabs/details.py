@@ -58,7 +58,11 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
     rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
     if rank:
         rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
-    jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)]
+    jump = [
+        fit([], width, glyphs),
+        fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs),
+        fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs),
+    ]
     return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
 
 
@@ -99,7 +103,8 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
         words = f"{duration(beside.compute_ps, ascii_only)} compute, {duration(beside.idle_ps, ascii_only)} idle"
         rows.append(("SparseCores beside", words))
     head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
-    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]
+    jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 4, timeline", "text")], width, glyphs)]
+    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
 
 
 def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:

@@ -229,7 +229,8 @@ class OpsTab(Tab):
         if self._pages is None:
             return ()
         view = self.view
-        return ("view", "same_op", *(view.commands if view is not None else ()))
+        jumps = ("on_timeline",) if self.selection is not None else ()
+        return ("view", "same_op", *jumps, *(view.commands if view is not None else ()))
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:

@@ -80,7 +80,7 @@ class OverviewTab(GraphTab[Overview]):
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
         glyphs = self.look.glyphs
-        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
+        step, op, finding = self.selected_step, self._selected_op, self.selected_finding
         if step is not None and self._page is not None:
             return step_line(step, self._page, width, glyphs)
         if finding is not None:
@@ -89,7 +89,7 @@ class OverviewTab(GraphTab[Overview]):
 
     def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All there is to say about what is under the cursor."""
-        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
+        step, op, finding = self.selected_step, self._selected_op, self.selected_finding
         if self._page is not None and step is not None:
             return step_details(step, self._page, width, glyphs)
         if finding is not None and self._page is not None:
@@ -106,10 +106,13 @@ class OverviewTab(GraphTab[Overview]):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """From an op to the same one in the ops tab, from a finding to where to look."""
-        page, finding = self._page, self.selected_finding
-        jumps = finding is not None and page is not None and goes_somewhere(finding, page)
-        return ("same_op",) if jumps or self._selected_op is not None else ()
+        """From an op to the same one in the ops tab, from a step to the timeline, from a finding to where to look."""
+        finding = self.selected_finding
+        if finding is not None:
+            return ("same_op",) if goes_somewhere(finding) else ()
+        if self._selected_op is not None:
+            return ("same_op", "on_timeline")
+        return ("same_op",) if self.selected_step is not None else ()
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -120,13 +123,14 @@ class OverviewTab(GraphTab[Overview]):
         keys += [FootKey("h l", "step")] if page is not None and page.steps else []
         if not keys:
             return super().foot_keys
-        jump = [FootKey("o", "go there" if self.selected_finding is not None else "in ops")] if self.commands else []
+        words = "in ops" if self._selected_op is not None else "go there"
+        jump = [FootKey("o", words)] if self.commands else []
         return (*keys, FootKey("Enter", "details"), *jump)
 
     @property
     def selection(self) -> str | None:
         """The full name of the op, the step's name, or what a finding says."""
-        step, op, finding = self._selected_step, self._selected_op, self.selected_finding
+        step, op, finding = self.selected_step, self._selected_op, self.selected_finding
         if finding is not None:
             return finding.title
         return step.name if step is not None else op.name if op is not None else None
@@ -134,14 +138,15 @@ class OverviewTab(GraphTab[Overview]):
     @property
     def place(self) -> Place | None:
         """Where the cursor is."""
-        if self._selected_step is not None and self._step is not None:
+        if self.selected_step is not None and self._step is not None:
             return Place("steps", self._step)
         if self.selected_finding is not None:
             return Place("findings", self._finding)
         return Place("ops", self._op) if self._selected_op is not None else None
 
     @property
-    def _selected_step(self) -> Step | None:
+    def selected_step(self) -> Step | None:
+        """The step under the cursor."""
         if self._page is None or self._panel != "steps" or self._step is None:
             return None
         return self._page.steps[self._step]

@@ -24,14 +24,6 @@ class Plan:
 
 
 PLANS: dict[int, Plan] = {
-    3: Plan(
-        TAB_NAMES[3],
-        (
-            "cores, collectives and host threads on one time axis",
-            "zoom from the whole capture to a single op",
-            "search over all events, and the time between two marks",
-        ),
-    ),
     4: Plan(
         TAB_NAMES[4],
         (

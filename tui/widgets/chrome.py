@@ -61,8 +61,9 @@ def _tabs(heading: Heading, width: int) -> AnyLine:
     left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
     badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
     count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
-    long: list[AnySpan] = [(" w", "key"), (f" {count} {word} ", "warn")] if count else []
-    short: list[AnySpan] = [(" w", "key"), (f" {count} ", "warn")] if count else []
+    key = "W" if TAB_NAMES[heading.tab] == "Timeline" else "w"  # there w zooms
+    long: list[AnySpan] = [(f" {key}", "key"), (f" {count} {word} ", "warn")] if count else []
+    short: list[AnySpan] = [(f" {key}", "key"), (f" {count} ", "warn")] if count else []
     for right in ([*badge, *long], [*badge, *short], badge or short):
         gap = width - _width(left) - _width(right)
         if gap >= 0:

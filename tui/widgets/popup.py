@@ -36,7 +36,7 @@ _ON_PANEL: dict[str, AnyKey] = {
 
 def on_panel(line: Line) -> AnyLine:
     """A line of a page, in the styles of a panel."""
-    return tuple((text, _ON_PANEL.get(key, "panel")) for text, key in line)
+    return tuple((text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else "panel") for text, key in line)
 
 
 def framed(title: str, body: Sequence[AnyLine], foot: str, width: int, glyphs: Glyphs) -> list[AnyLine]:

@@ -1,0 +1,98 @@
+"""How fast the timeline draws: a row, a whole frame, a frame with nothing kept, with millions of events in one line.
+
+    python tests/bench/timeline_frames.py [MILLIONS]
+
+Prints the best and the median of some dozen zooms; no check, the machine decides.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.timeline.build import timeline
+from tpuprof.parsers.timeline.model import EventNames, Track
+from tpuprof.parsers.timeline.windows import cell_edges, lane_window
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.draw.timeline.rows import lane_line
+from tpuprof.tui.tabs.timeline_page import TimelinePage
+
+CELLS, ROWS = 160, 50
+
+
+def crowded(millions: float, seed: int = 0) -> Track:
+    """One lane of so many million ops of some hundred names, with gaps."""
+    rng = np.random.default_rng(seed)
+    n = int(millions * 1e6)
+    duration = rng.integers(1_000, 2_000_000, n)
+    start = np.cumsum(duration + rng.integers(0, 500_000, n)) - duration
+    names = EventNames(None, tuple(f"fusion.{at}" for at in range(300)), rng.integers(0, 7, 300).astype(np.uint8))
+    key = rng.integers(0, 300, n).astype(np.int32)
+    return Track("XLA Ops", "ops", names, start, start + duration, key, np.array([0, n], np.int64))
+
+
+def timed(work: Callable[[int], object], times: int = 24) -> str:
+    """Best and median of some runs, in milliseconds."""
+    taken = []
+    for at in range(times):
+        begin = time.perf_counter()
+        work(at)
+        taken.append(1e3 * (time.perf_counter() - begin))
+    return f"best {min(taken):6.2f} ms, median {statistics.median(taken):6.2f} ms, most {max(taken):6.2f} ms"
+
+
+def main() -> None:
+    """Measures and prints."""
+    millions = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    track = crowded(millions)
+    first, last = track.span
+
+    def window(at: int) -> tuple[int, int]:
+        span = max(CELLS, (last - first) >> at)
+        begin = first + (last - first - span) // 3
+        return begin, begin + span
+
+    def row(at: int) -> None:
+        lane_line(track, lane_window(track, 0, cell_edges(*window(at), CELLS)), BLOCK)
+
+    begin = time.perf_counter()
+    row(0)
+    say(f"{millions:g} million events in one line; first row {1e3 * (time.perf_counter() - begin):.0f} ms")
+    say(f"one row of {CELLS} cells       {timed(row)}")
+    page = TimelinePage(timeline(*[[track] for _ in range(ROWS // 2)]))
+
+    def draw() -> None:
+        page.lines(CELLS + 32, ROWS + 10, BLOCK)
+
+    def frame(at: int) -> None:
+        page.view.show_span(*window(at))
+        draw()
+
+    def step(_: int) -> None:
+        page.view.move_cells(1)
+        draw()
+
+    draw()
+    say(f"a frame of {page.view.height} rows        {timed(frame)}")
+    say(f"after a cursor's step      {timed(step)}")
+    columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
+    sums = [
+        value.nbytes for name, value in vars(track).items() if name.startswith("_") and isinstance(value, np.ndarray)
+    ]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    say(f"{sum(one.nbytes for one in columns) / len(track):.1f} bytes an event, {sum(sums) / len(track):.1f} of sums")
+    say(f"at most {peak:.0f} MB")
+
+
+def say(line: str) -> None:
+    """Prints a line."""
+    print(line)
+
+
+if __name__ == "__main__":
+    main()

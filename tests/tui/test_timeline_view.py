@@ -1,0 +1,202 @@
+"""What keys do to the timeline's state, without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.timeline.build import timeline, track
+from tpuprof.parsers.timeline.model import StepSpan, Timeline
+from tpuprof.tui.tabs.timeline_rows import Row
+from tpuprof.tui.tabs.timeline_view import TimelineView
+
+MS = 10**9
+
+
+def _timeline() -> Timeline:
+    ops = track(
+        [(0, at * 10 * MS, at * 10 * MS + 7 * MS, at % 4) for at in range(20)]
+        + [(1, at * 10 * MS + MS, at * 10 * MS + 2 * MS, 3) for at in range(20)],
+        kind="ops",
+        name="XLA Ops",
+    )
+    steps = [StepSpan(str(at), at * 50 * MS, (at + 1) * 50 * MS) for at in range(4)]
+    modules = track(
+        [(0, at * 50 * MS, at * 50 * MS + 48 * MS, 0) for at in range(4)], ("jit_f",), "modules", "XLA Modules"
+    )
+    host = track([(0, 0, 200 * MS, 0), (1, 5 * MS, 6 * MS, 1), (2, 5 * MS, 5 * MS, 2)], name="python")
+    return timeline([modules, ops], [host], steps=steps)
+
+
+@pytest.fixture
+def view() -> TimelineView:
+    made = TimelineView(_timeline())
+    made.resize(100, 10)
+    return made
+
+
+def _label(view: TimelineView) -> str | None:
+    return None if view.selected is None else view.selected[0].label(view.selected[1])
+
+
+def test_it_begins_with_everything_on_the_first_track(view: TimelineView) -> None:
+    assert view.rows[view.row] == Row("lane", 0, 0, 0)
+    assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
+
+
+def test_steps_fill_the_window_one_after_the_other(view: TimelineView) -> None:
+    assert view.next_step(1) == "step 1, 2 of 4"
+    assert view.window.start_ps <= 50 * MS and view.window.end_ps >= 100 * MS
+    assert view.window.span_ps < 60 * MS
+    assert view.next_step(1) == "step 2, 3 of 4"
+    view.move_cells(30)
+    view.zoom(2)
+    assert view.next_step(-1) == "step 2, 3 of 4"  # first the one that the cursor is in
+    assert view.next_step(-1) == "step 1, 2 of 4"
+    view.next_step(-1)
+    assert view.next_step(-1) == "no step before this one"
+
+
+def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
+    view.move_rows(1)
+    assert view.current == Row("lane", 0, 1, 0)
+    view.first_or_last(-1)
+    assert (view.cursor_ps, _label(view)) == (0, "alpha")
+    view.next_event(1)
+    assert (view.cursor_ps, _label(view)) == (10 * MS, "beta")
+    view.next_event(-1)
+    assert view.next_event(-1) == "no event before this one on the row"
+    view.first_or_last(1)
+    assert view.cursor_ps == 190 * MS
+    assert view.next_event(1) == "no event after this one on the row"
+
+
+def test_a_folded_track_goes_through_the_events_of_all_its_lanes(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.fold()
+    assert view.current == Row("flat", 0, 1, 0)
+    view.first_or_last(-1)
+    seen = []
+    for _ in range(4):
+        seen.append((view.cursor_ps // MS, _label(view)))
+        view.next_event(1)
+    assert seen == [(0, "alpha"), (1, "delta"), (10, "beta"), (11, "delta")]
+
+
+def test_zoom_keeps_the_cursor_where_it_is(view: TimelineView) -> None:
+    view.move_cells(40)
+    column, instant = view.cursor_cell, view.cursor_ps
+    for _ in range(12):
+        view.zoom(2)
+        assert abs(view.cursor_cell - column) <= 1
+        assert view.cursor_ps == instant
+    for _ in range(20):
+        view.zoom(-2)
+    assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
+
+
+def test_fit_shows_the_event_and_then_its_step(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    view.next_event(1)
+    view.fit()
+    assert 10 * MS - MS <= view.window.start_ps <= 10 * MS < 17 * MS <= view.window.end_ps <= 18 * MS
+    assert view.fit() == "step 0"
+    assert view.window.span_ps >= 50 * MS
+
+
+def test_gaps_are_found_on_the_row(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
+    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 17 * MS)
+    assert (view.next_gap(-1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
+    assert view.next_gap(-1) == "no long gap before this instant"
+
+
+def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
+    assert view.mark() == "marked; m again ends the interval"
+    view.move_cells(50)
+    view.mark()
+    assert view.interval is not None and view.interval[1] > view.interval[0]
+    assert view.back() and view.interval is None
+    assert not view.back()
+
+
+def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -> None:
+    assert view.filter("python") == "1 track"
+    assert {row.section for row in view.rows} == {1}
+    assert view.search("jit_f") == "4 events, 1 name"
+    assert view.current == Row("lane", 0, 0, 0)
+    assert view.next_match(1) == "match 2 of 4"
+    assert view.next_match(-1) == "match 1 of 4"
+    assert view.next_match(-1) == "match 4 of 4"
+    assert view.search("nothing") == "no match"
+
+
+def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:
+    view.move_rows(1)
+    assert view.pin() == "pinned"
+    assert [row.is_pinned for row in view.rows[:3]] == [True, True, False]
+    assert view.pin() == "no longer pinned"
+    assert not any(row.is_pinned for row in view.rows)
+
+
+def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
+    assert view.show_op("gamma") == ""
+    assert _label(view) == "gamma"
+    assert view.window.span_ps < 50 * MS
+    assert "no event of omega" in view.show_op("omega")
+    assert view.show_step("2") == "step 2"
+    assert view.show_step("9") == "step 9 is not on this host's timeline"
+
+
+_KEYS = st.lists(st.sampled_from([*"wsadf0[]{}.,mtzZpbgG/", "hjkl"]), max_size=40)
+
+
+@given(_KEYS, st.integers(1, 200), st.integers(1, 30), st.data())
+def test_no_sequence_of_keys_loses_the_place(keys: list[str], cells: int, height: int, data: st.DataObject) -> None:
+    view = TimelineView(_timeline())
+    view.resize(cells, height)
+    moves: dict[str, Callable[[], object]] = {
+        "w": lambda: view.zoom(2),
+        "s": lambda: view.zoom(-2),
+        "a": lambda: view.pan(-1),
+        "d": lambda: view.pan(1),
+        "f": view.fit,
+        "0": view.show_all,
+        "[": lambda: view.next_step(-1),
+        "]": lambda: view.next_step(1),
+        "{": lambda: view.next_gap(-1),
+        "}": lambda: view.next_gap(1),
+        ".": lambda: view.next_event(1),
+        ",": lambda: view.next_event(-1),
+        "m": view.mark,
+        "t": view.next_base,
+        "z": view.fold,
+        "Z": view.fold_all,
+        "p": view.pin,
+        "b": view.sort,
+        "g": lambda: view.first_or_last(-1),
+        "G": lambda: view.first_or_last(1),
+        "/": lambda: view.search("a"),
+    }
+    for key in keys:
+        if key == "hjkl":
+            view.move_cells(data.draw(st.integers(-3, 3)))
+            view.move_rows(data.draw(st.integers(-3, 3)))
+        else:
+            moves[key]()
+        assert 0 <= view.row < len(view.rows)
+        assert view.window.span_ps >= view.cells
+        assert view.window.start_ps <= view.timeline.last_ps and view.window.end_ps >= view.timeline.first_ps
+        assert 0 <= view.cursor_cell < view.cells
+        assert 0 <= view.top <= len(view.rows)
+        if view.row >= view.pinned_rows and view.height > view.pinned_rows:
+            assert view.top <= view.row - view.pinned_rows < view.top + view.height - view.pinned_rows
+        if view.event is not None:
+            section, item, index = view.event
+            assert 0 <= index < len(view.timeline.sections[section].tracks[item])

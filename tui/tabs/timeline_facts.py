@@ -1,0 +1,92 @@
+"""What the pane below the timeline says: of the selected event, of the marks, or of an empty place."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.device import HOLDS_OPS
+from tpuprof.parsers.timeline.details import OpFacts, op_facts, self_time
+from tpuprof.parsers.timeline.model import RateTrack, Section, Track
+from tpuprof.tui.draw.timeline.panel import EventFacts, MarkFacts
+from tpuprof.tui.tabs.timeline_view import TimelineView
+
+_NEUTRAL = ("steps", "modules", "scopes", "source")
+"""Tracks whose events are of no class."""
+
+
+def facts_of(view: TimelineView) -> EventFacts | None:
+    """The selected event; None where there is none."""
+    selected = view.selected
+    if selected is None or view.event is None:
+        return None
+    track, index = selected
+    section = view.timeline.sections[view.event[0]]
+    start, end = int(track.start_ps[index]), int(track.end_ps[index])
+    step = next((step for step in view.timeline.steps if step.start_ps <= start < step.end_ps), None)
+    op = op_facts(track, index)
+    seconds = (end - start) / 1e12
+    flops, hbm = _work(op.flops, op), _work(op.hbm_bytes, op)
+    return EventFacts(
+        name=track.label(index),
+        where=f"{section.title}, {track.name}",
+        op_class=None if track.kind in _NEUTRAL else track.event_class(index),
+        category=op.category,
+        start_ps=start - view.base_ps,
+        base=base_name(view),
+        duration_ps=end - start,
+        self_ps=self_time(track, index) if track.depth > 1 else end - start,
+        step=None if step is None else step.name,
+        step_fraction=None if step is None else (end - start) / max(1, step.end_ps - step.start_ps),
+        occurrences=int(track.counts[int(track.key[index])]),
+        is_op=track.kind == "ops" and op.category not in HOLDS_OPS,
+        flops_per_second=flops / seconds if flops is not None and seconds else None,
+        flops_fraction=_of_peak(flops, seconds, _rate(section, track, "MXU")),
+        bytes_per_second=hbm / seconds if hbm is not None and seconds else None,
+        bytes_fraction=_of_peak(hbm, seconds, _rate(section, track, "HBM")),
+        framework_op=op.framework_op,
+        source=op.source,
+    )
+
+
+def _work(amount: float | None, op: OpFacts) -> float | None:
+    """Work of an op itself: an op that only contains others does none."""
+    return None if op.category in HOLDS_OPS else amount
+
+
+def _rate(section: Section, track: Track, name: str) -> RateTrack | None:
+    """The graph of a rate that the track's ops make."""
+    return next((rate for rate in section.rates if rate.name == name and rate.ops is track), None)
+
+
+def _of_peak(amount: float | None, seconds: float, rate: RateTrack | None) -> float | None:
+    if amount is None or not seconds or rate is None or rate.peak is None:
+        return None
+    return amount / seconds / rate.peak
+
+
+def base_name(view: TimelineView) -> str:
+    """What times are relative to, in words."""
+    step = view.step
+    if view.base == "step" and step is not None:
+        return f"step {view.timeline.steps[step].name}"
+    return "the mark" if view.base == "mark" and view.marks else "the profile"
+
+
+def mark_facts(view: TimelineView) -> MarkFacts | None:
+    """The marks; None without any."""
+    if not view.marks:
+        return None
+    times = [mark - view.base_ps for mark in view.marks]
+    return MarkFacts(times[0], times[1] if len(times) == 2 else None, base_name(view))
+
+
+def hint_of(view: TimelineView) -> str:
+    """What there is to do at an empty place."""
+    row = view.current
+    if row is None:
+        return "no track is called so; Esc shows all of them"
+    if row.kind == "section":
+        return "Enter or z opens and closes the section, j goes on to its tracks"
+    if row.kind in ("rate", "counter"):
+        return (
+            "a graph; . and , go from op to op" if row.kind == "rate" else "a counter: its greatest value in each cell"
+        )
+    return "no event here; . and , next and previous one, } next long gap"

@@ -1,0 +1,587 @@
+"""Where a user is on a timeline, and what each key makes of it. No drawing, and nothing of the screen but its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tpuprof.parsers.text import counted
+from tpuprof.parsers.timeline.gaps import next_gap
+from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.search import Matches, find
+from tpuprof.parsers.timeline.windows import cell_edges
+from tpuprof.tui.draw.format import duration
+from tpuprof.tui.tabs.timeline_rows import Folding, Row, TrackId, first_folding, is_open, main_track, rows_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.timeline.flows import Flow, Flows
+
+Base = Literal["trace", "step", "mark"]
+"""What times are relative to."""
+
+EventId = tuple[int, int, int]
+"""Section, track in it, and event in that."""
+
+_MARGIN = 20
+"""One part of so many of a window is left free on either side of what is fitted into it."""
+
+_SEEN_IN_CELL = 4096
+"""Events of a cell among which the longest is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the canvas shows: from `start_ps` to `end_ps` in so many cells."""
+
+    start_ps: int
+    end_ps: int
+
+    @property
+    def span_ps(self) -> int:
+        """How long it is."""
+        return self.end_ps - self.start_ps
+
+
+class TimelineView:
+    """The state of the timeline tab.
+
+    Attributes:
+        timeline: what is looked at.
+        flows: what leads from event to event; None while they are not read yet.
+        window: what is shown of it.
+        cursor_ps: the cursor's instant.
+        row: index of the cursor's row in `rows`; top: of the first row below the pinned ones.
+        event: what is selected.
+        marks: none, one, or two instants.
+        base: what times are relative to.
+        matches: of the text searched for.
+        cells, height: of the canvas, and rows that fit.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.flows: Flows | None = None
+        self.folding = first_folding(timeline)
+        self.rows: list[Row] = rows_of(timeline, self.folding)
+        self.row = next((at for at, row in enumerate(self.rows) if row.kind != "section"), 0)
+        self.top = 0
+        self.marks: tuple[int, ...] = ()
+        self.base: Base = "trace"
+        self.matches: Matches | None = None
+        self.event: EventId | None = None
+        self.cells, self.height = 80, 20
+        self.window = self._whole()
+        self.cursor_ps = timeline.first_ps
+
+    # --- what is where
+
+    @property
+    def pinned_rows(self) -> int:
+        """Rows that do not scroll."""
+        return sum(1 for _ in self._leading_pins())
+
+    def _leading_pins(self) -> Sequence[Row]:
+        end = next((at for at, row in enumerate(self.rows) if not row.is_pinned), len(self.rows))
+        return self.rows[:end]
+
+    @property
+    def current(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.row] if self.row < len(self.rows) else None
+
+    def track_of(self, row: Row | None) -> tuple[TrackId, Track] | None:
+        """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
+        if row is None:
+            return None
+        section = self.timeline.sections[row.section]
+        if row.kind in ("lane", "flat"):
+            return (row.section, row.item), section.tracks[row.item]
+        if row.kind == "rate":
+            ops = section.rates[row.item].ops
+            return (row.section, section.tracks.index(ops)), ops
+        item = main_track(section) if row.kind == "section" else None
+        return None if item is None else ((row.section, item), section.tracks[item])
+
+    @property
+    def selected(self) -> tuple[Track, int] | None:
+        """The selected event."""
+        if self.event is None:
+            return None
+        section, item, index = self.event
+        return self.timeline.sections[section].tracks[item], index
+
+    @property
+    def step(self) -> int | None:
+        """Index of the step that holds the cursor, else of the last one before it."""
+        starts = [step.start_ps for step in self.timeline.steps]
+        at = int(np.searchsorted(np.array(starts, np.int64), self.cursor_ps, side="right")) - 1
+        return at if at >= 0 else None
+
+    @property
+    def base_ps(self) -> int:
+        """The instant that counts as zero."""
+        step = self.step
+        if self.base == "step" and step is not None:
+            return self.timeline.steps[step].start_ps
+        if self.base == "mark" and self.marks:
+            return self.marks[0]
+        return self.timeline.first_ps
+
+    @property
+    def cursor_cell(self) -> int:
+        """The column of the cursor."""
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        return max(0, min(int(np.searchsorted(edges, self.cursor_ps, side="right")) - 1, self.cells - 1))
+
+    @property
+    def interval(self) -> tuple[int, int] | None:
+        """What lies between the two marks."""
+        return (min(self.marks), max(self.marks)) if len(self.marks) == 2 else None
+
+    # --- its size
+
+    def resize(self, cells: int, height: int) -> None:
+        """The canvas has so many cells and rows; what was in sight stays."""
+        self.cells, self.height = max(1, cells), max(1, height)
+        self.window = self._within(self.window.start_ps, self.window.end_ps)
+        self._scroll()
+
+    def _scroll(self) -> None:
+        """Keeps the cursor's row in sight."""
+        pinned = min(self.pinned_rows, max(0, self.height - 1))
+        room = max(1, self.height - pinned)
+        self.row = max(0, min(self.row, len(self.rows) - 1))
+        at = self.row - self.pinned_rows
+        if at >= 0:
+            self.top = max(at - room + 1, min(self.top, at))
+            if at == 1 and room > 1 and self.rows[self.pinned_rows].kind == "section":
+                self.top = 0  # with the heading of the first section
+        self.top = max(0, min(self.top, len(self.rows) - self.pinned_rows - room))
+
+    # --- moving over rows and cells
+
+    def move_rows(self, by: int) -> None:
+        """So many rows down."""
+        self.row = max(0, min(self.row + by, len(self.rows) - 1))
+        self._scroll()
+        self.event = self._under_cursor()
+
+    def move_cells(self, by: int) -> None:
+        """So many cells to the right; beyond the edge the window follows."""
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        cell = self.cursor_cell + by
+        if not 0 <= cell < self.cells:
+            width = max(1, self.window.span_ps // self.cells)
+            self._shift(width * (cell if cell < 0 else cell - self.cells + 1))
+            edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+            cell = max(0, min(cell, self.cells - 1))
+        self.cursor_ps = int(edges[cell]) + (int(edges[cell + 1]) - int(edges[cell])) // 2
+        self.event = self._under_cursor()
+
+    def pan(self, quarters: int) -> None:
+        """Moves the window by quarters of itself, and the cursor with it."""
+        before = self.window.start_ps
+        self._shift(self.window.span_ps * quarters // 4)
+        self.cursor_ps += self.window.start_ps - before
+        self.event = self._under_cursor()
+
+    def zoom(self, factor: int) -> None:
+        """Twice as close (2) or half as close (-2), with the cursor where it is."""
+        before, span = self.window, self.window.span_ps
+        longer = max(self.cells, span // 2 if factor > 0 else span * 2)
+        start = self.cursor_ps - (self.cursor_ps - before.start_ps) * longer // span
+        self.window = self._within(start, start + longer)
+        if self.event is None:
+            self.event = self._under_cursor()
+
+    def show_all(self) -> None:
+        """The whole trace."""
+        self.window = self._whole()
+
+    def fit(self) -> str:
+        """The selected event, or what lies between the marks, fills the window; again: the step around it."""
+        span = self._event_span() or self.interval
+        step = self.step
+        if span is not None and self.window != self._fitted(*span):
+            self.window = self._fitted(*span)
+            return ""
+        if step is None:
+            return "nothing to fit: no event under the cursor, no interval and no step"
+        self._fit_step(self.timeline.steps[step])
+        return f"step {self.timeline.steps[step].name}"
+
+    def show_span(self, start_ps: int, end_ps: int) -> None:
+        """A stretch of time fills the window, with the cursor at its beginning."""
+        self.window = self._fitted(start_ps, end_ps)
+        self.cursor_ps = start_ps
+        self.event = self._under_cursor()
+
+    def _fit_step(self, step: StepSpan) -> None:
+        self.window = self._fitted(step.start_ps, step.end_ps)
+
+    def _whole(self) -> Window:
+        return self._fitted(self.timeline.first_ps, self.timeline.last_ps, 100)
+
+    def _fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> Window:
+        margin = (end_ps - start_ps) // parts
+        return self._within(start_ps - margin, end_ps + margin)
+
+    def _shift(self, by_ps: int) -> None:
+        self.window = self._within(self.window.start_ps + by_ps, self.window.end_ps + by_ps)
+
+    def _within(self, start_ps: int, end_ps: int) -> Window:
+        """A window of that length that lies on the trace, with a cell's width around it at least."""
+        first, last = self.timeline.first_ps, self.timeline.last_ps
+        edge = max((last - first) // 50, self.cells)
+        span = max(self.cells, min(end_ps - start_ps, last - first + 2 * edge))
+        start = max(first - edge, min(start_ps, last + edge - span))
+        return Window(start, start + span)
+
+    # --- events
+
+    def _event_span(self) -> tuple[int, int] | None:
+        selected = self.selected
+        if selected is None:
+            return None
+        track, index = selected
+        return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
+
+    def _lanes(self, row: Row, track: Track) -> range:
+        """The lanes that a row shows."""
+        return range(row.lane, row.lane + 1) if row.kind == "lane" else range(track.depth)
+
+    def _under_cursor(self) -> EventId | None:
+        """The event of the cursor's row at its instant, else the longest in its cell; of several lanes the deepest."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None or row.kind == "rate":
+            return None
+        (section, item), track = found
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        cell = self.cursor_cell
+        at = [
+            _in_lane(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1]))
+            for lane in self._lanes(row, track)
+        ]
+        index = next((one for one in reversed(at) if one is not None), None)
+        return None if index is None else (section, item, index)
+
+    def next_event(self, direction: int) -> str:
+        """To the next (1) or previous (-1) event of the row, in order of time."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None:
+            return "no events on this row"
+        (section, item), track = found
+        here = (self.cursor_ps, -1 if direction > 0 else track.depth)
+        if self.event is not None and self.event[:2] == (section, item):
+            here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
+        near = [_beside(track, lane, here, direction) for lane in self._lanes(row, track)]
+        keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
+        if not keys:
+            return "no event after this one on the row" if direction > 0 else "no event before this one on the row"
+        self.select((section, item, (min(keys) if direction > 0 else max(keys))[2]), keep_row=True)
+        return ""
+
+    def first_or_last(self, direction: int) -> None:
+        """To the first (-1) or last (1) event of the row."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None:
+            self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
+            return
+        (section, item), track = found
+        lanes = [track.lane(lane) for lane in self._lanes(row, track)]
+        ends = [(one.start if direction < 0 else one.stop - 1) for one in lanes if one.stop > one.start]
+        pick = min if direction < 0 else max
+        if ends:
+            self.select((section, item, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
+
+    def select(self, event: EventId, keep_row: bool = False) -> None:
+        """Moves to an event, and the window as far as needed.
+
+        Args:
+            keep_row: the event is on the cursor's row.
+        """
+        section, item, index = event
+        track = self.timeline.sections[section].tracks[item]
+        start, end = int(track.start_ps[index]), int(track.end_ps[index])
+        if not keep_row:
+            self._to_row(section, item, track.lane_of(index))
+        self.event, self.cursor_ps = event, start
+        inside = self.window.start_ps <= start < self.window.end_ps
+        if not inside or (end > self.window.end_ps and end - start < self.window.span_ps):
+            middle = start + min(end - start, self.window.span_ps // 2) // 2
+            self.window = self._within(middle - self.window.span_ps // 2, middle + (self.window.span_ps + 1) // 2)
+
+    def _to_row(self, section: int, item: int, lane: int) -> None:
+        """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
+        self.folding = replace(self.folding, closed=self.folding.closed - {section})
+        for wanted in (self.folding.wanted, ""):
+            self._arrange(replace(self.folding, wanted=wanted), keep=False)
+            for at, row in enumerate(self.rows):
+                if row.track_id == (section, item) and (row.kind == "flat" or row.lane == lane):
+                    self.row = at
+                    self._scroll()
+                    return
+
+    # --- steps, gaps, flows
+
+    def next_step(self, direction: int) -> str:
+        """The next (1) or previous (-1) step fills the window."""
+        steps = self.timeline.steps
+        if not steps:
+            return "this profile has no steps to move by"
+        now = self.step
+        at = (0 if direction > 0 else -1) if now is None else now + direction
+        if now is not None and direction < 0 and self.window != self._fitted(steps[now].start_ps, steps[now].end_ps):
+            at = now  # first the one the cursor is in
+        if not 0 <= at < len(steps):
+            return "no step after this one" if direction > 0 else "no step before this one"
+        self.cursor_ps = steps[at].start_ps
+        self._fit_step(steps[at])
+        self.event = self._under_cursor()
+        what = "~step" if self.timeline.steps_are_inferred else "step"
+        return f"{what} {steps[at].name}, {at + 1} of {len(steps)}"
+
+    def next_gap(self, direction: int, ascii_only: bool = False) -> str:
+        """To the next (1) or previous (-1) long gap of the row's track."""
+        found = self.track_of(self.current)
+        if found is None:
+            return "no gaps on this row: choose a track"
+        gap = next_gap(self.timeline, found[1], self.cursor_ps, direction)
+        if gap is None:
+            return "no long gap after this instant" if direction > 0 else "no long gap before this instant"
+        start, end = gap
+        self.cursor_ps, self.event = start, None
+        span = self.window.span_ps
+        if not self.window.start_ps <= start < end <= self.window.end_ps or (end - start) * 20 < span:
+            self.window = self._within(start - (end - start), end + (end - start))
+        return f"gap of {duration(end - start, ascii_only)}"
+
+    def flows_here(self) -> tuple[Flow, ...]:
+        """What leads to or from the selected event."""
+        if self.flows is None or self.event is None:
+            return ()
+        return self.flows.of(*self.event)
+
+    def follow(self, direction: int) -> str:
+        """Along an arrow from (1) or against one to (-1) the selected event."""
+        if self.flows is None:
+            return "the arrows are still being read"
+        if self.event is None:
+            return "no event under the cursor"
+        wanted = "out" if direction > 0 else "in"
+        arrows = [flow for flow in self.flows_here() if flow.direction == wanted]
+        if not arrows:
+            return "no arrow leaves this event" if direction > 0 else "no arrow leads to this event"
+        self.select((arrows[0].section, arrows[0].track, arrows[0].event))
+        return f"{arrows[0].kind}" + (f", 1 of {len(arrows)}" if len(arrows) > 1 else "")
+
+    def show_step(self, name: str) -> str:
+        """The step of that name fills the window."""
+        step = next((step for step in self.timeline.steps if step.name == name), None)
+        if step is None:
+            return f"step {name} is not on this host's timeline"
+        self.cursor_ps = step.start_ps
+        self._fit_step(step)
+        self.event = self._under_cursor()
+        return f"step {name}"
+
+    def show_op(self, name: str) -> str:
+        """To the longest event of an op, with some time around it."""
+        event = _longest_of(self.timeline, name)
+        if event is None:
+            return f"no event of {name[:80]} on this host's timeline"
+        self.select(event)
+        span = self._event_span()
+        assert span is not None
+        around = 2 * (span[1] - span[0])
+        self.window = self._within(span[0] - around, span[1] + around)
+        return ""
+
+    # --- marks
+
+    def mark(self) -> str:
+        """Sets the first mark, then the second, then begins anew."""
+        span = self._event_span()
+        if len(self.marks) != 1:
+            self.marks = (self.cursor_ps,)
+            return "marked; m again ends the interval"
+        end = span[1] if span is not None and self.cursor_ps >= self.marks[0] else self.cursor_ps
+        self.marks = (self.marks[0], end)
+        return ""
+
+    def next_base(self) -> str:
+        """Times relative to the trace, the step, or the first mark."""
+        order: list[Base] = ["trace"]
+        order += ["step"] if self.timeline.steps else []
+        order += ["mark"] if self.marks else []
+        self.base = order[(order.index(self.base) + 1) % len(order)] if self.base in order else "trace"
+        return f"times relative to the {self.base}"
+
+    def back(self) -> bool:
+        """Gives up the marks, then the filter; whether there was any."""
+        if self.marks:
+            self.marks = ()
+            self.base = "trace" if self.base == "mark" else self.base
+        elif self.folding.wanted:
+            self.filter("")
+        else:
+            return False
+        return True
+
+    # --- rows
+
+    def fold(self) -> str:
+        """Opens or closes the section or track under the cursor."""
+        row = self.current
+        if row is None:
+            return ""
+        track_id = row.track_id
+        if track_id is None or self.timeline.sections[row.section].tracks[row.item].depth < 2:
+            self._arrange(self.folding.with_section(row.section))
+        else:
+            self._arrange(self.folding.with_track(track_id))
+        return ""
+
+    def fold_all(self) -> str:
+        """Closes all sections, or opens them."""
+        everything = frozenset(range(len(self.timeline.sections)))
+        self._arrange(replace(self.folding, closed=frozenset() if self.folding.closed else everything))
+        return ""
+
+    def is_track_open(self, row: Row) -> bool:
+        """Whether each lane of a row's track has its own row."""
+        track_id = row.track_id
+        return track_id is not None and is_open(
+            self.timeline.sections[row.section].tracks[row.item], track_id, self.folding
+        )
+
+    def pin(self) -> str:
+        """Pins the track under the cursor on top, or lets it go."""
+        found = self.track_of(self.current)
+        if found is None or self.current is None or self.current.kind == "rate":
+            return "only tracks can be pinned"
+        self._arrange(self.folding.with_pin(found[0]))
+        return "pinned" if found[0] in self.folding.pinned else "no longer pinned"
+
+    def sort(self) -> str:
+        """Tracks by busy time, or in their own order."""
+        self._arrange(replace(self.folding, by_busy=not self.folding.by_busy))
+        return "tracks by busy time" if self.folding.by_busy else "tracks in their own order"
+
+    def filter(self, text: str) -> str:
+        """Shows only tracks whose names hold a text; says how many."""
+        self._arrange(replace(self.folding, wanted=text))
+        shown = len({row.track_id or (row.section, -2 - row.item) for row in self.rows if row.kind != "section"})
+        return counted(shown, "track") if text else ""
+
+    def _arrange(self, folding: Folding, keep: bool = True) -> None:
+        """Lays the rows out anew, with the cursor on the same track or section."""
+        here = self.current
+        self.folding = folding
+        self.rows = rows_of(self.timeline, folding)
+        if not keep or here is None:
+            return
+        self.row = self._place_of(here)
+        self._scroll()
+        self.event = self.event if self.event is not None and self._is_shown(self.event) else self._under_cursor()
+
+    def _place_of(self, row: Row) -> int:
+        """Where a row is now: itself, else its track's first, else its section's heading."""
+        for at, one in enumerate(self.rows):
+            if one == row:
+                return at
+        same = [at for at, one in enumerate(self.rows) if one.track_id is not None and one.track_id == row.track_id]
+        heading = [at for at, one in enumerate(self.rows) if one.kind == "section" and one.section == row.section]
+        return (same or heading or [self.row])[0]
+
+    def _is_shown(self, event: EventId) -> bool:
+        return any(row.track_id == event[:2] for row in self.rows)
+
+    # --- search
+
+    def search(self, text: str) -> str:
+        """Finds events by a text and moves to the first from the cursor on; says how many there are."""
+        self.matches = find(self.timeline, text) if text else None
+        if self.matches is None:
+            return ""
+        if not self.matches.total:
+            return "no match"
+        found = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
+        if found is not None:
+            self.select(found)
+        return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
+
+    def next_match(self, direction: Literal[1, -1]) -> str:
+        """To the next (1) or previous (-1) match, around the ends."""
+        matches = self.matches
+        if matches is None or not matches.total:
+            return "no match"
+        selected = self.selected
+        here = self.cursor_ps if selected is None else int(selected[0].start_ps[selected[1]])
+        beyond = self.timeline.first_ps - 1 if direction > 0 else self.timeline.last_ps + 1
+        found = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
+        if found is None:
+            return "no match"
+        self.select(found)
+        return f"match {matches.label(found)}"
+
+
+def _longest_of(timeline: Timeline, name: str) -> EventId | None:
+    """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
+    for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
+        found: list[tuple[int, EventId]] = []
+        for section, item, track in _tracks(timeline, kinds):
+            present = np.flatnonzero(track.counts).tolist()
+            keys = [key for key in present if name in (track.names.name(key), track.names.long_name(key))]
+            if not keys:
+                continue
+            rows = np.flatnonzero(np.isin(track.key, keys))
+            longest = int(rows[np.argmax(track.end_ps[rows] - track.start_ps[rows])])
+            found.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
+        if found:
+            return max(found)[1]
+    return None
+
+
+def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int, Track]]:
+    """The tracks of some kinds, with their places."""
+    for at, section in enumerate(timeline.sections):
+        for item, track in enumerate(section.tracks):
+            if track.kind in kinds:
+                yield at, item, track
+
+
+def _in_lane(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
+    """The event of a lane at an instant, else the longest of its cell; None for an empty cell."""
+    part = track.lane(lane)
+    base = int(part.start)
+    start, end = track.start_ps[part], track.end_ps[part]
+    first = int(np.searchsorted(end, cell_start, side="right"))
+    last = int(np.searchsorted(start, cell_end, side="left"))
+    if first > 0 and start[first - 1] == end[first - 1] == cell_start:
+        first -= 1  # one of no duration, at the very beginning of the cell
+    if first >= last:
+        return None
+    at = int(np.searchsorted(start, instant, side="right")) - 1
+    if first <= at < last and (end[at] > instant or start[at] == instant):
+        return base + at
+    last = min(last, first + _SEEN_IN_CELL)
+    return base + first + int(np.argmax(end[first:last] - start[first:last]))
+
+
+def _beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
+    """The next event of a lane after (1) or before (-1) a place, by start and then lane."""
+    part = track.lane(lane)
+    base, count_ = int(part.start), int(part.stop) - int(part.start)
+    instant, at_lane = here
+    if direction > 0:
+        at = int(np.searchsorted(track.start_ps[part], instant, side="left" if lane > at_lane else "right"))
+        return lane, base + at if at < count_ else None
+    at = int(np.searchsorted(track.start_ps[part], instant, side="right" if lane < at_lane else "left")) - 1
+    return lane, base + at if at >= 0 else None

@@ -1,0 +1,195 @@
+"""What ran in an interval: a sortable list above the page, by name or by track."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tpuprof.parsers.text import counted
+from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
+from tpuprof.parsers.timeline.model import TrackKind
+from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.spans import CLASS_LETTER
+from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup
+
+EventId = tuple[int, int, int]
+
+_SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
+_MOST_ROWS = 2000
+"""Rows that are listed; what comes after them takes next to no time."""
+
+_HEAD = 2
+
+_WIDE = 92
+"""Cells from which on there is room for all figures."""
+
+_ROOM_FOR_TRACK = 40
+
+
+class Measured(Popup):
+    """Lists what ran in an interval.
+
+    Steps and module runs, which contain all the rest, are tracks of the list but no names.
+
+    Args:
+        measurement: what was counted.
+        kinds: of the tracks, in the order of `Measurement.tracks`.
+        chosen: called with the event to go to: the longest of the row that was chosen.
+    """
+
+    def __init__(
+        self, look: Look, measurement: Measurement, kinds: Sequence[TrackKind], chosen: Callable[[EventId], object]
+    ) -> None:
+        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.name == 'ascii')}")
+        self._measurement = measurement
+        self._chosen = chosen
+        places = zip(measurement.tracks, kinds, strict=True)
+        self._frames = {share.place for share, kind in places if kind in ("steps", "modules")}
+        self._by_track = False
+        self._sort: SortKey = "self"
+        self._reverse = False
+        self.cursor = 0
+        self._rows: tuple[MeasuredRow, ...] = ()
+        self._total = 0
+        self._tracks: tuple[TrackShare, ...] = ()
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Sorts anew."""
+        step = -1 if self._reverse else 1
+        if self._by_track:
+            shares = [share for share in self._measurement.tracks if share.events]
+            if self._sort != "track":
+                shares.sort(key=lambda share: -share.busy_ps)
+            self._tracks = tuple(shares[::step])
+        else:
+            rows = [row for row in self._measurement.rows(None, self._sort) if row.place not in self._frames]
+            self._total, self._rows = len(rows), tuple(rows[::step][:_MOST_ROWS])
+        self.cursor = 0
+
+    @property
+    def _count(self) -> int:
+        return len(self._tracks) if self._by_track else len(self._rows)
+
+    def row_count(self) -> int:
+        """Two lines of headings and the longer of both lists, so that the panel stays."""
+        return max(len(self._rows), sum(1 for share in self._measurement.tracks if share.events), 1) + _HEAD
+
+    def foot(self) -> str:
+        """The keys."""
+        other = "by name" if self._by_track else "by track"
+        return f"s sort  S reverse  t {other}  Enter goes there  Esc closes"
+
+    def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
+        """The headings, and the rows around the cursor."""
+        room = count_ - _HEAD
+        top = self._first(room)
+        lines = [self._summary(width), self._heading(width)]
+        if not self._count:
+            return [*lines, pad([("nothing ran here", "panel.dim")], width, "panel")]
+        for at in range(top, min(self._count, top + room)):
+            lines.append(self._line(at, width))
+        return lines
+
+    def _summary(self, width: int) -> AnyLine:
+        spans: list[AnySpan] = [
+            ("sorted by ", "panel.dim"),
+            (self._sort if not self._by_track else self._track_sort, "panel.key"),
+        ]
+        total = self._total if not self._by_track else len(self._tracks)
+        what = "track" if self._by_track else "name"
+        listed = f", the first {count(self._count)} are listed" if total > self._count else ""
+        spans.append((f"   {counted(total, what)}{listed}; events are cut to the interval", "panel.dim"))
+        return pad(spans, width, "panel")
+
+    @property
+    def _track_sort(self) -> str:
+        return "track" if self._sort == "track" else "busy"
+
+    def _heading(self, width: int) -> AnyLine:
+        if self._by_track:
+            return pad(self._cells("  ", "track", "", ("busy", "share", "events"), width, "panel.dim"), width, "panel")
+        figures = ("self", "share", "count", "total", "average")
+        return pad(self._cells("  ", "name", "track", figures, width, "panel.dim"), width, "panel")
+
+    def _line(self, at: int, width: int) -> AnyLine:
+        ascii_only = self.look.glyphs.name == "ascii"
+        mark = self.look.glyphs.mark if at == self.cursor else " "
+        key: AnyKey = "panel.cursor" if at == self.cursor else "panel"
+        if self._by_track:
+            share = self._tracks[at]
+            part = percent(None if share.busy_fraction is None else 100 * share.busy_fraction)
+            figures: tuple[str, ...] = (duration(share.busy_ps, ascii_only), part, count(share.events))
+            return pad(self._cells(f"{mark} ", f"{share.section}, {share.track}", "", figures, width, key), width, key)
+        row = self._rows[at]
+        length = self._measurement.duration_ps
+        figures = (
+            duration(row.self_ps, ascii_only),
+            percent(100 * row.self_ps / length if length else None),
+            count(row.occurrences),
+            duration(row.total_ps, ascii_only),
+            duration(row.average_ps, ascii_only),
+        )
+        name = f"{CLASS_LETTER[row.op_class]} {row.name[:200]}"
+        return pad(self._cells(f"{mark} ", name, f"{row.section}, {row.track}", figures, width, key), width, key)
+
+    def _cells(
+        self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int, key: AnyKey
+    ) -> list[AnySpan]:
+        """Name and track at the left, figures at the right; the track goes first where room is scarce."""
+        glyphs = self.look.glyphs
+        right = "".join(f"{figure:>9}" for figure in (figures if width >= _WIDE else figures[:3]))
+        room = width - len(mark) - len(right) - 1
+        second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
+        first = room - second - bool(second)
+        text = f"{cut_middle(clean(name, glyphs.name == 'ascii'), first, glyphs):<{first}}"
+        if second:
+            text += f" {cut_middle(clean(track, glyphs.name == 'ascii'), second, glyphs):<{second}}"
+        return [(f"{mark}{text} {right}", key)]
+
+    # --- keys
+
+    def press(self, key: str, character: str | None) -> None:
+        """Sorts, changes between names and tracks, or goes to what is under the cursor."""
+        if key == "enter":
+            self._choose()
+        elif key == "s":
+            self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+            self._arrange()
+        elif key == "S":
+            self._reverse = not self._reverse
+            self._arrange()
+        elif key == "t":
+            self._by_track = not self._by_track
+            self._arrange()
+        else:
+            super().press(key, character)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor."""
+        self.cursor = max(0, min(self.cursor + lines + round(screens * (self.room - _HEAD)), self._count - 1))
+
+    def click(self, row: int) -> None:
+        """Puts the cursor on a row; on the cursor's row, goes there."""
+        at = self._first(self.room - _HEAD) + row - _HEAD - 1
+        if 0 <= at < self._count and row > _HEAD:
+            if at == self.cursor:
+                self._choose()
+            self.cursor = at
+
+    def _first(self, room: int) -> int:
+        return max(0, min(self.cursor - room // 2, self._count - room))
+
+    def _choose(self) -> None:
+        if not self._count:
+            return
+        self.is_open = False
+        if self._by_track:
+            place = self._tracks[self.cursor].place
+            longest = max((row for row in self._measurement.rows() if row.place == place), key=lambda row: row.total_ps)
+        else:
+            longest = self._rows[self.cursor]
+        self._chosen((*longest.place, longest.longest))
