@@ -175,7 +175,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False) -> O
     """
     if not category or category.lower() == "unknown":
         return "unknown"
-    if category.startswith("async"):
+    if category.startswith("async") or (category == "custom fusion" and name.startswith("async-collective")):
         category = name
     if _HOST.search(category):
         return "host"

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tpuprof.parsers.device import is_gpu, is_tensor_core
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.logdir import HostFile, Run
@@ -139,7 +140,7 @@ class Session:
         return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
 
     def timeline(self, host: str | None = None, with_steps: bool = True) -> Timeline:
-        """All events of one host: of the first that can be read when `host` is None. Only the last timeline is kept.
+        """All events of one host; when `host` is None, of the first with a device. Only the last timeline is kept.
 
         Args:
             with_steps: with the overview's steps to move by, for which all its events are decoded too.
@@ -153,12 +154,11 @@ class Session:
 
         if with_steps:
             self._summarised(host)
-        files = self._chosen(host)
         failures: list[ProfileError] = []
-        for index, file in enumerate(files):
+        for file in _best_first(self._chosen(host)):
             if self._timeline is not None and self._timeline[0] == file.path:
                 return self._timeline[1]
-            meter = _Meter(files[index : index + 1], self._on_progress, self._is_cancelled)
+            meter = _Meter((file,), self._on_progress, self._is_cancelled)
             meter.begin(0)
             try:
                 with closing(Trace.open(file.path)) as trace:
@@ -272,6 +272,21 @@ class Session:
             with closing(Trace.open(file.path)) as trace:
                 known = self._modules[file.path] = HloModules.of(trace)
         return known
+
+
+def _best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
+    """The hosts in order, but whole files with a device before damaged ones, and those without a device last."""
+    return sorted(files, key=_shortcoming) if len(files) > 1 else files
+
+
+def _shortcoming(file: HostFile) -> int:
+    """0 for a whole file with a device, 1 for a damaged one, 2 for one without a device or that can't be read."""
+    try:
+        with closing(Trace.open(file.path)) as trace:
+            has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
+            return (1 if trace.problems else 0) if has_device else 2
+    except ProfileError:
+        return 2
 
 
 def decoding_threads() -> int:

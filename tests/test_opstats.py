@@ -146,6 +146,8 @@ def test_a_plane_without_an_op_line_gives_an_empty_table() -> None:
         ("all-reduce-scatter fusion", "", False, "collective"),
         ("collective-permute-start", "", False, "collective"),
         ("async-done", "all-gather-done.3", False, "collective"),
+        ("custom fusion", "async-collective-start.2", False, "collective"),
+        ("custom fusion", "fusion.2", False, "vector"),
         ("infeed", "", False, "host"),
         ("host recv-done", "", False, "host"),
         ("custom-call", "kernel", True, "compute"),

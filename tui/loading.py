@@ -157,7 +157,10 @@ class LoadingApp(App[None]):
     def on_timeline_ready(self, message: TimelineReady) -> None:
         """All events are there."""
         if self._loader.is_current(message):
-            self.timeline.show_timeline(message.timeline)
+            hosts = len(self.run_shown.hosts) if self.run_shown else 1
+            self.timeline.show_timeline(message.timeline, hosts)
+            if hosts > 1 and self.host_shown is None:
+                self._flash = f"The timeline is of host {printable(message.timeline.host)}; H shows another"
             self.redraw_chrome()
 
     def on_flows_ready(self, message: FlowsReady) -> None:

@@ -19,6 +19,9 @@ from tpuprof.parsers.xspace.trace import Plane
 _DENSE = 4
 """A table with a place for every id is made where ids go up to no more than so many times their number."""
 
+_FEW = 1 << 10
+"""Events of a line below which their ids are looked up one by one."""
+
 # Of what threads and runtimes record under free names. A wait is no work, whoever waits.
 _WAITS = re.compile(
     rb"(?i)\b(wait|sleep|barrier|idle|poll|park)|(wait|await|sleep|barrier|blockuntil|block_until|dequeue|condvar|acquire)"
@@ -36,28 +39,34 @@ class PlaneKeys:
     def __init__(self, plane: Plane) -> None:
         self._ids = plane.event_metadata.ids
         self._lost: dict[int, int] = {}
+        self._lookup: NDArray[np.int32] | None = None
 
     def of(self, ids: Keys) -> NDArray[np.int32]:
         """int32[n]: the keys of some events."""
         rows = self._rows(ids)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            for number in np.unique(ids[missing]).tolist():
-                key = self._lost.setdefault(number, len(self._ids) + len(self._lost))
-                rows[missing[ids[missing] == number]] = key
+            lost, of = np.unique(ids[missing], return_inverse=True)
+            keys = [self._lost.setdefault(number, len(self._ids) + len(self._lost)) for number in lost.tolist()]
+            rows[missing] = np.array(keys, np.int32)[of]
         return rows
 
     def _rows(self, ids: Keys) -> NDArray[np.int32]:
         table = self._ids
         if not len(table) or not len(ids):
             return np.full(len(ids), -1, np.int32)
-        low, high = int(min(table[0], ids.min())), int(max(table[-1], ids.max()))
-        if low < 0 or high > _DENSE * (len(ids) + len(table)) + 1_000_000:
+        if len(ids) < _FEW or int(table[0]) < 0 or int(table[-1]) > _DENSE * len(table) + 1_000_000:
             at = np.minimum(np.searchsorted(table, ids), len(table) - 1)
             return np.where(table[at] == ids, at, -1).astype(np.int32)
-        lookup = np.full(high + 1, -1, np.int32)
-        lookup[table] = np.arange(len(table), dtype=np.int32)
-        return lookup[ids]
+        if self._lookup is None:
+            self._lookup = np.full(int(table[-1]) + 2, -1, np.int32)  # the last place is for all other ids
+            self._lookup[table] = np.arange(len(table), dtype=np.int32)
+        return self._lookup[ids if int(ids.min()) >= 0 and int(ids.max()) <= int(table[-1]) else self._known(ids)]
+
+    def _known(self, ids: Keys) -> Keys:
+        """The ids, those beyond the table all as the last place of `_lookup`."""
+        last = int(self._ids[-1])
+        return np.where((ids < 0) | (ids > last), last + 1, ids)
 
     def lost_names(self) -> tuple[str, ...]:
         """Names of the ids without an entry, in the order of their keys."""
@@ -80,6 +89,14 @@ def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNa
     if kind == "host":
         classes[len(source.events) :] = CLASSES.index("host")
     return EventNames(source, tuple(lost), classes)
+
+
+def is_split(category: str) -> bool:
+    """Whether an op of this HLO category only starts or awaits what another one ends or began.
+
+    What the compiler counts for it happens in between, and not while it runs.
+    """
+    return category.endswith(("-start", "-done")) or category.startswith("async")
 
 
 def _name_heads(source: OpSource) -> list[bytes]:
@@ -105,7 +122,7 @@ def _op_work(
             name, is_text, _ = table.name(row)[:_NAME_SEEN].partition(" = ")
             name = name.lstrip("%") if is_text else table.display_name(row) or name
             classes[row] = CLASSES.index(op_class(category, name, flops[row] > 0))
-            if category in HOLDS_OPS:
+            if category in HOLDS_OPS or is_split(category):
                 flops[row] = hbm[row] = np.nan
         elif _WAITS.search(head):
             classes[row] = CLASSES.index("idle")

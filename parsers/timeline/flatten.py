@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.intervals import Int64s, ranges
+from tpuprof.parsers.intervals import Int64s, distinct
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000
 """Events in a window up to which it is flattened; beyond, its cells hide most of them anyhow."""
+
+MANY_LANES = 48
+"""Lanes from which on all events of a track are gone through at once, and not lane by lane."""
+
+_FEW_A_LANE = 4000
+"""Unless a lane has that many, on average."""
 
 
 def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] | None:
@@ -20,17 +26,12 @@ def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] 
         The track, and the event of the given track that each of its events is (a part of); None for a window with too
         many events.
     """
-    spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
-    if sum(last - first for first, last in spans) > MOST_EVENTS:
+    picked = _touched(track, start_ps, end_ps)
+    if picked is None:
         return None
-    picked = np.concatenate([np.zeros(0, np.int64), *(np.arange(first, last) for first, last in spans)])
     start, end = track.start_ps[picked], np.maximum(track.end_ps[picked], track.start_ps[picked] + 1)
-    borders = np.sort(np.concatenate([start, end]))
-    borders = borders[np.append(True, borders[1:] != borders[:-1])] if len(borders) else borders
-    # deeper lanes come later, and the last one to claim a stretch between two borders keeps it
-    of, at = ranges(np.searchsorted(borders, start), np.searchsorted(borders, end))
-    owner = np.full(len(borders), -1, np.int64)
-    owner[at] = picked[of]
+    borders, last = deepest(start, end)
+    owner = np.where(last >= 0, picked[np.maximum(last, 0)], -1) if len(picked) else last
     opens = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else np.zeros(0, np.intp)
     closes = np.append(opens[1:], len(owner) - 1)[: len(opens)]
     held = (owner[opens] >= 0) & (closes > opens)
@@ -47,6 +48,46 @@ def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] 
         is_derived=True,
     )
     return flat, events
+
+
+def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """Which event is the last in the list, at each instant: of a track's events that is the deepest.
+
+    Args:
+        start, end: int64[n], of events that last some time, in any order.
+
+    Returns:
+        int64[m], the instants at which any begins or ends; and for the stretch behind each of these the event, -1 for
+        none.
+    """
+    borders = distinct(np.concatenate([start, end]))
+    claims = np.full(len(borders), -1, np.int64)
+    if not len(start):
+        return borders, claims
+    first, last = np.searchsorted(borders, start), np.searchsorted(borders, end)
+    # an event claims two runs of 2^k stretches that together are its own; each run hands its claim on to its halves
+    level = np.frexp((last - first).astype(np.float64))[1] - 1
+    events = np.arange(len(start))
+    for k in range(int(level.max()), -1, -1):
+        at = np.flatnonzero(level == k)
+        np.maximum.at(claims, first[at], events[at])
+        np.maximum.at(claims, last[at] - (1 << k), events[at])
+        if k:
+            half = 1 << (k - 1)
+            handed = claims[:-half].copy()
+            np.maximum(claims[half:], handed, out=claims[half:])
+    return borders, claims
+
+
+def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
+    """The events that a window touches, in order; None where there are too many."""
+    if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
+        found = np.flatnonzero((track.end_ps >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
+        return found if len(found) <= MOST_EVENTS else None
+    spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
+    if sum(last - first for first, last in spans) > MOST_EVENTS:
+        return None
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(first, last) for first, last in spans)])
 
 
 def _lane_range(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, place, ranges, subtract
+from tpuprof.parsers.intervals import Int64s, place, ranges, subtract, union
+from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
 LEAST_FRACTION = 0.05
@@ -29,7 +30,10 @@ def gaps(track: Track, least_ps: int = 1) -> tuple[Int64s, Int64s]:
     start = end = np.zeros(0, np.int64)
     if not len(track):
         return start, end
-    filled = [_filled(track, lane) for lane in range(track.depth)]
+    if track.depth > MANY_LANES:
+        filled = [union(track.start_ps, track.end_ps)]
+    else:
+        filled = [_filled(track, lane) for lane in range(track.depth)]
     filled = [one for one in filled if len(one[0])]
     if not filled:
         return _lasting(np.array([track.span[0]]), np.array([track.span[1]]), least)

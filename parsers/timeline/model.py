@@ -50,7 +50,7 @@ class EventNames:
         texts: names of the keys from there on: of derived events, or ``event 17`` for an id without metadata.
         classes: uint8[keys], index in `CLASSES`.
         flops, hbm_bytes: float64[keys], of one occurrence by the compiler's count, NaN where unknown or where the op
-            only contains others; None where no key has any.
+            only contains others, or starts or awaits one; None where no key has any.
     """
 
     def __init__(
@@ -164,6 +164,8 @@ class Track:
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
+        if self.depth == 1:
+            return int((self.end_ps - self.start_ps).sum())
         from tpuprof.parsers.timeline.windows import busy_between  # noqa: PLC0415 - it builds on this module
 
         return busy_between(self, *self.span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +17,7 @@ from tpuprof.parsers.host_events import HOST_PLANE
 from tpuprof.parsers.intervals import Int64s, nesting_order
 from tpuprof.parsers.opstats import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
 from tpuprof.parsers.proto import xplane_pb2
+from tpuprof.parsers.text import counted, printable
 from tpuprof.parsers.timeline.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.counters import counter_tracks
 from tpuprof.parsers.timeline.derived import derived_tracks
@@ -37,6 +38,20 @@ from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _COUNTERS = "counters"
+
+_BATCH = 1 << 18
+"""Bytes of lines that a thread decodes at one go, where lines are short."""
+
+_MOST_DERIVED = 8
+"""Lines of ops in a plane that others are derived from; there is one, but for damaged profiles."""
+
+_SEEN = 1000
+"""Characters of a sentence that are shown; names in it may be of any length."""
+
+_MOST_SAID = 50
+"""Sentences of the profiler."""
+
+_DROPPED = re.compile(r"(?i)drop|lost|overflow")
 
 # What a profiler says when it could not keep all that it saw.
 _LOSS = re.compile(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
@@ -105,8 +120,10 @@ def read_timeline(
         threads: lines that are decoded at once.
     """
     chosen = list(_event_lines(trace))
+    batches = _batches([plane.lines[index] for plane, index in chosen])
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-        columns = list(pool.map(lambda one: _read_line(one[0].lines[one[1]], on_chunk), chosen))
+        done = pool.map(lambda lines: [_read_line(line, on_chunk) for line in lines], batches)
+        columns = [found for batch in done for found in batch]
     by_plane: dict[int, list[tuple[int, _Columns]]] = {}
     for (plane, index), found in zip(chosen, columns, strict=True):
         if len(found.start_ps):
@@ -126,7 +143,7 @@ def read_timeline(
         last_ps=last,
         steps=tuple(steps),
         steps_are_inferred=steps_are_inferred,
-        lost=tuple(_losses(trace, columns)),
+        lost=tuple(dict.fromkeys((*_losses(trace, columns), *_dropped(sections)))),
         warnings=tuple(_remarks(trace, aggregated)),
     )
 
@@ -141,6 +158,19 @@ def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
         for index, line in enumerate(plane.lines):
             if line.size and not _is_counter(line):
                 yield plane, index
+
+
+def _batches(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines in order, short ones together: to hand one of thousands to a thread takes longer than to read it."""
+    out: list[list[Line]] = []
+    room = 0
+    for line in lines:
+        if line.size > room:
+            out.append([])
+            room = _BATCH
+        out[-1].append(line)
+        room -= line.size
+    return out
 
 
 def _read_line(line: Line, on_chunk: ChunkDone | None) -> _Columns:
@@ -208,7 +238,7 @@ def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
     ]
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
-        for ops in [track for track in tracks if track.kind == "ops"]:
+        for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
             tracks += derived_tracks(ops, plane, _grouping(tracks))
             rates = rates or _rates(plane, ops)
     tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
@@ -292,15 +322,40 @@ def _hull(sections: Sequence[Section]) -> tuple[int, int]:
 def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
     """What the file or the capture lacks."""
     for problem in trace.problems:
-        yield problem.sentence
-    yield from (text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
+        yield printable(problem.sentence[:_SEEN])
+    yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
     malformed = sum(found.malformed for found in columns)
     if malformed:
         yield f"{malformed:,} events are damaged; what could be read of them is shown"
 
 
+def _said(texts: Iterable[str]) -> Iterator[str]:
+    """Sentences of the profiler, fit to print; not without end."""
+    for number, text in enumerate(texts):
+        if number == _MOST_SAID:
+            yield "the profiler says more than is listed here"
+            return
+        yield printable(text[:_SEEN])
+
+
+def _dropped(sections: Sequence[Section]) -> Iterator[str]:
+    """What the cores' runtimes record of trace entries that they could not keep: events on their own track."""
+    for section in sections:
+        for track in section.tracks:
+            if track.kind != "traceme":
+                continue
+            keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
+            if keys:
+                rows = np.flatnonzero(np.isin(track.key, keys))
+                first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+                yield (
+                    f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
+                    f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
+                )
+
+
 def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:
     """What else the profiler says, and what is not drawn."""
-    yield from (text for text in (*trace.errors, *trace.warnings) if not _LOSS.search(text))
+    yield from _said(text for text in (*trace.errors, *trace.warnings) if not _LOSS.search(text))
     if aggregated:
         yield f"{aggregated:,} aggregated events have no place in time and are left out"

@@ -15,11 +15,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, ranges, union_length
+from tpuprof.parsers.intervals import Int64s, covered, ranges, union_length
+from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
 
 _LARGE = 1 << 16
 """Events from which on running sums take longer than one would notice."""
+
+_FEW_A_LANE = 200
+"""Events a lane, on average, below which a track of many lanes is quicker seen through as a whole."""
 
 _CHUNK_BLOCKS = 1 << 13
 """Blocks that are summed at a time, so that what is made on the way stays small."""
@@ -77,12 +81,14 @@ def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
         # an event that ends where the cell begins is not in it, one of no duration there is
         first = first + ((first < len(start)) & (end[at] == edges[:-1]) & (start[at] < edges[:-1]))
     last = np.maximum(first, np.searchsorted(start, edges[1:], side="left"))
-    covered = _covered(track, begin, stop, edges, _class_sums(track), _class_parts(track))
-    return LaneWindow(edges, first + begin, last + begin, np.diff(covered, axis=0))
+    before = _covered(track, begin, stop, edges, _class_sums(track), _class_parts(track))
+    return LaneWindow(edges, first + begin, last + begin, np.diff(before, axis=0))
 
 
 def track_window(track: Track, edges: Int64s) -> TrackWindow:
     """All lanes of a track, flattened into one row."""
+    if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
+        return _many_lanes(track, edges)
     cells = len(edges) - 1
     count, busy = np.zeros(cells, np.int64), np.zeros((cells, len(CLASSES)), np.int64)
     below = np.zeros(cells, np.int64)  # what the deeper lanes cover
@@ -104,6 +110,29 @@ def track_window(track: Track, edges: Int64s) -> TrackWindow:
         busy += spread
         below = np.minimum(below + own, width)
     return TrackWindow(edges, count, busy)
+
+
+def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
+    """`track_window` of a track with many lanes and few events in each: goes through these at once."""
+    cells, classes = len(edges) - 1, len(CLASSES)
+    low, high = int(edges[0]), int(edges[-1])
+    at = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low))
+    start, end = track.start_ps[at], track.end_ps[at]
+    inside = (end > low) | (start == end)
+    at, start, end = at[inside], start[inside], end[inside]
+    first = np.maximum(np.searchsorted(edges, start, side="right") - 1, 0)
+    last = np.minimum(np.maximum(np.searchsorted(edges, end, side="left"), first + 1), cells)
+    opens, closes = np.bincount(first, minlength=cells + 1), np.bincount(last, minlength=cells + 1)
+    lasts = end > start
+    at, start, end = at[lasts], start[lasts], end[lasts]
+    borders, owner = deepest(start, end)
+    busy = np.zeros((cells, classes), np.int64)
+    held = np.flatnonzero(owner >= 0)
+    code = track.names.classes[track.key[at[owner[held]]]]
+    for number in range(classes):
+        of = held[code == number]
+        busy[:, number] = np.diff(covered(edges, borders[of], borders[of + 1]))
+    return TrackWindow(edges, np.cumsum(opens - closes)[:cells].astype(np.int64), busy)
 
 
 def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
@@ -153,9 +182,10 @@ def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:
 
 
 def prepare(timeline: Timeline) -> None:
-    """Makes the running sums of the larger tracks, so that a screen need not wait for them."""
+    """Makes the running sums of the larger tracks, and what all are sorted by, so that a screen need not wait."""
     for section in timeline.sections:
         for track in section.tracks:
+            _ = track.busy_ps
             if len(track) > _LARGE:
                 _class_sums(track)
                 _ = track.counts

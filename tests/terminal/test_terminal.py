@@ -16,6 +16,8 @@ LEAVES_SCREEN = b"\x1b[?1049l"
 SHOWS_CURSOR = b"\x1b[?25h"
 
 START_BYTES = 40_000
+FRAME_BYTES = 5
+"""A cell of a frame in which everything changed: each change of colour takes some twenty."""
 MOVE_BYTES = 1_000
 ROW_BYTES = 600
 CARD_BYTES = 4000
@@ -79,6 +81,23 @@ def test_a_step_in_a_table_repaints_two_lines_and_the_card_when_the_cursor_rests
         before = app.settle()
         app.press("jjjjjjjj")  # at once: the card is drawn after the last one
         assert 0 < app.settle() - before <= 8 * ROW_BYTES + CARD_BYTES
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_the_timeline_repaints_only_what_changes(width: int, height: int) -> None:
+    with demo(width, height) as app:
+        app.press("4")
+        app.wait_for_text("XLA Ops")
+        app.wait_for_text("[ ] step")
+        written = app.settle()
+        app.press("]")
+        stepped = app.settle()
+        assert 0 < stepped - written <= FRAME_BYTES * width * height
+        app.press("lll")  # the cursor, and what is under it
+        moved = app.settle()
+        assert 0 < moved - stepped <= 3 * MOVE_BYTES
+        app.press("j")
+        assert 0 < app.settle() - moved <= 2 * MOVE_BYTES
 
 
 def test_an_idle_screen_writes_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -13,7 +14,11 @@ from tpuprof.parsers.timeline.model import Timeline, Track
 from tpuprof.parsers.xspace.metadata import StatValue
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.op_card import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+
+if TYPE_CHECKING:
+    from tpuprof.tui.source_lines import SourceExcerpt
 
 _LONGEST = 4000
 """Characters of a text that are shown."""
@@ -29,6 +34,7 @@ def event_lines(
     event: tuple[int, int, int],
     stats: EventStats | str,
     flows: Sequence[Flow],
+    excerpt: SourceExcerpt | None,
     width: int,
     glyphs: Glyphs,
 ) -> list[Line]:
@@ -38,6 +44,7 @@ def event_lines(
         event: section, track and index.
         stats: or a sentence that says why they can't be read.
         flows: what leads to it or from it.
+        excerpt: lines of its source, where the file is on this machine.
     """
     section, item, index = event
     track = timeline.sections[section].tracks[item]
@@ -46,6 +53,9 @@ def event_lines(
     lines += [fit([], width, glyphs), *_rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)]
     for flow in flows:
         lines += _flow_lines(timeline, flow, width, glyphs)
+    if excerpt is not None:
+        lines += [fit([], width, glyphs), *wrap(excerpt.path, width, "title", glyphs)]
+        lines += excerpt_lines(excerpt, width, glyphs)
     if isinstance(stats, str):
         return [*lines, fit([], width, glyphs), *wrap(stats, width, "warn", glyphs)]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):

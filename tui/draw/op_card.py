@@ -248,15 +248,21 @@ def _source(details: OpDetails, excerpt: SourceExcerpt | None, width: int, glyph
         return []
     lines = _entry("source", clean(details.source or details.source_stack[-1], ascii_only), width, glyphs)
     if excerpt is not None:
-        for at, text in enumerate(excerpt.lines):
-            here = at == excerpt.marked
-            number = f"{excerpt.first_line + at:>6} "
-            mark: Span = (glyphs.mark if here else " ", "mark")
-            code: Span = (clean(text, ascii_only), "strong" if here else "dim")
-            lines.append(fit([mark, (number, "dim"), code], width, glyphs))
+        lines += excerpt_lines(excerpt, width, glyphs)
     callers = [line for line in details.source_stack if line != details.source]
     for at, caller in enumerate(callers[-4:][::-1]):
         lines += _entry("" if at else "called", clean(caller, ascii_only), width, glyphs, "dim")
+    return lines
+
+
+def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
+    """Lines of a source file with their numbers; the one that was asked for stands out."""
+    lines = []
+    for at, text in enumerate(excerpt.lines):
+        here = at == excerpt.marked
+        mark: Span = (glyphs.mark if here else " ", "mark")
+        code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
+        lines.append(fit([mark, (f"{excerpt.first_line + at:>6} ", "dim"), code], width, glyphs))
     return lines
 
 

@@ -70,7 +70,8 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Lanes", "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant."),
     (
         "MXU HBM",
-        "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time.",
+        "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
+        "Those of asynchronous ops are left out: they flow between start and done.",
     ),
     ("Scopes, ops", "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice."),
     ("Self", "duration of an event without the events nested in it."),
@@ -108,11 +109,15 @@ class TimelineTab(Tab):
 
     # --- what it shows
 
-    def show_timeline(self, timeline: Timeline) -> None:
-        """Shows a timeline; goes to what was asked for while it was not there."""
+    def show_timeline(self, timeline: Timeline, hosts: int = 1) -> None:
+        """Shows a timeline; goes to what was asked for while it was not there.
+
+        Args:
+            hosts: of the run, of which this is one.
+        """
         from tpuprof.tui.tabs.timeline_page import TimelinePage  # noqa: PLC0415 - brings numpy
 
-        self._page = TimelinePage(timeline)
+        self._page = TimelinePage(timeline, hosts)
         self.redraw()
         wanted, self._wanted = self._wanted, None
         if wanted is not None:
@@ -327,8 +332,9 @@ class TimelineTab(Tab):
     @work(thread=True, exclusive=True, group="stats", description="stats")
     def _fetch_stats(self, timeline: Timeline, event: EventId) -> None:
         from tpuprof.parsers.errors import ProfileError  # noqa: PLC0415
-        from tpuprof.parsers.timeline.details import read_event_stats  # noqa: PLC0415
+        from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
         from tpuprof.tui.draw.event_details import event_lines  # noqa: PLC0415
+        from tpuprof.tui.source_lines import source_excerpt  # noqa: PLC0415
 
         section, item, index = event
         track = timeline.sections[section].tracks[item]
@@ -338,9 +344,13 @@ class TimelineTab(Tab):
         except ProfileError as error:
             stats = error.sentence
         flows = self._view.flows.of(*event) if self._view is not None and self._view.flows is not None else ()
-        self.post_message(
-            OpenText("Event", lambda width, glyphs: event_lines(timeline, event, stats, flows, width, glyphs))
-        )
+        source = op_facts(track, index).source
+        excerpt = source_excerpt(source) if source else None
+
+        def lines(width: int, glyphs: Glyphs) -> list[Line]:
+            return event_lines(timeline, event, stats, flows, excerpt, width, glyphs)
+
+        self.post_message(OpenText("Event", lines))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:

@@ -15,15 +15,15 @@ from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_windo
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, line_width
-from tpuprof.tui.draw.timeline.axis import mark_line, tick_line, ticks
+from tpuprof.tui.draw.timeline.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.timeline.graphs import counter_line, range_label, rate_line
 from tpuprof.tui.draw.timeline.gutter import Label, gutter_line
 from tpuprof.tui.draw.timeline.minimap import minimap_line
 from tpuprof.tui.draw.timeline.panel import panel_lines
-from tpuprof.tui.draw.timeline.rows import count_line, lane_line, track_line, with_cursor
+from tpuprof.tui.draw.timeline.rows import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.draw.timeline.signs import fill_of
 from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of, mark_facts
-from tpuprof.tui.tabs.timeline_rows import Row, main_track
+from tpuprof.tui.tabs.timeline_rows import Row, main_track, overall_track
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
 TOP_LINES = 3
@@ -54,14 +54,19 @@ class _Canvas:
 class TimelinePage:
     """A view, drawn.
 
+    Args:
+        timeline: of one host.
+        hosts: how many the run has.
+
     Rows are kept from frame to frame for as long as nothing in them changes.
 
     Attributes:
         view: what is shown of the timeline.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, hosts: int = 1) -> None:
         self.view = TimelineView(timeline)
+        self._hosts = hosts
         self._rows: dict[object, Line] = {}
         self._map: tuple[object, TrackWindow] | None = None
         self._gutter = 0
@@ -81,9 +86,13 @@ class TimelinePage:
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
         """What the capture lacks, or how many events there are."""
         timeline = self.view.timeline
+        ascii_only = glyphs.name == "ascii"
         if timeline.lost:
-            return fit([(" incomplete: ", "warn"), (timeline.lost[0], "dim")], width, glyphs)
-        return fit([(f" {counted(timeline.event_count, 'event')} of host {timeline.host}", "dim")], width, glyphs)
+            lost = clean(timeline.lost[0][:1000], ascii_only)
+            return fit([(" incomplete: ", "warn"), (lost, "dim")], width, glyphs)
+        words = f" {counted(timeline.event_count, 'event')} of host {timeline.host[:200]}"
+        words += f", one of {counted(self._hosts, 'host')}: H shows another" if self._hosts > 1 else ""
+        return fit([(clean(words, ascii_only), "dim")], width, glyphs)
 
     def point(self, x: int, y: int) -> None:
         """Moves the cursor to a place on the screen."""
@@ -114,7 +123,7 @@ class TimelinePage:
         window = view.window
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         heads: tuple[Span, ...] = (
-            (" whole trace", "dim"),
+            (f" {clean(view.timeline.host[:80], ascii_only)}", "dim"),
             (f" {self._base_name()} {marked.offset}", "strong" if marked.offset else "dim"),
             (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
         )
@@ -135,16 +144,14 @@ class TimelinePage:
     def _minimap(self, canvas: _Canvas) -> Line:
         """The first section's ops, or whatever stands for it, over the whole trace."""
         timeline = self.view.timeline
-        found = next(
-            ((section, item) for section in timeline.sections if (item := main_track(section)) is not None), None
-        )
+        found = overall_track(timeline)
         edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
         matches = self.view.matches
         if found is None:
             busy = TrackWindow(edges, np.zeros(canvas.cells, np.int64), np.zeros((canvas.cells, 7), np.int64))
             track = None
         else:
-            track = found[0].tracks[found[1]]
+            track = found
             if self._map is None or self._map[0] != canvas.cells:
                 self._map = (canvas.cells, track_window(track, edges))
             busy = self._map[1]
@@ -172,11 +179,27 @@ class TimelinePage:
                 continue
             key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), id(view.matches))
             cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
+            for cell in self._arrow_ends(row, canvas):
+                cells = with_sign(cells, cell, canvas.glyphs.arrow)
             if at == view.row:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
         self._rows = kept
         return lines
+
+    def _arrow_ends(self, row: Row, canvas: _Canvas) -> list[int]:
+        """Cells of a row in which an event begins that an arrow joins to the selected one."""
+        cells = []
+        for flow in self.view.flows_here() if row.track_id is not None else ():
+            if row.track_id != (flow.section, flow.track):
+                continue
+            track = self.view.timeline.sections[flow.section].tracks[flow.track]
+            start = int(track.start_ps[flow.event])
+            if row.kind == "lane" and track.lane_of(flow.event) != row.lane:
+                continue
+            if canvas.edges[0] <= start < canvas.edges[-1]:
+                cells += cells_at(canvas.edges, (start,))
+        return cells
 
     def _selected_in(self, row: Row) -> int | None:
         """The selected event, where it is on a row."""
@@ -255,7 +278,7 @@ class TimelinePage:
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
         events = sum(len(track) for track in section.tracks if not track.is_derived)
         words = f"{counted(len(section.tracks), 'track')}, {counted(events, 'event')}"
-        words += f"  {section.plane}" if section.kind != "other" else ""
+        words += f"  {section.plane}" if section.plane != section.title else ""
         rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)

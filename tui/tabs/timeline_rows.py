@@ -111,9 +111,10 @@ def _section_rows(section: Section, at: int, folding: Folding) -> Iterator[Row]:
     if folding.by_busy:
         items.sort(key=lambda item: -section.tracks[item].busy_ps)
     for item in items:
+        track = section.tracks[item]
         if (at, item) not in folding.pinned:
-            yield from _track_rows(section.tracks[item], (at, item), folding)
-        if section.tracks[item].kind == "ops" and rates:
+            yield from _track_rows(track, (at, item), folding)
+        if rates and track.kind == "ops":
             yield from (Row("rate", at, rate) for rate in rates)
             rates = []
     yield from (Row("rate", at, rate) for rate in rates)
@@ -126,6 +127,13 @@ def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bo
         return
     for lane in range(track.depth):
         yield Row("lane", *track_id, lane, is_pinned)
+
+
+def overall_track(timeline: Timeline) -> Track | None:
+    """The track that stands for the whole trace: the first core's, else the one with the most events."""
+    tracks = [(section, section.tracks[at]) for section in timeline.sections if (at := main_track(section)) is not None]
+    cores = [track for section, track in tracks if section.kind == "core"]
+    return cores[0] if cores else max((track for _, track in tracks), key=len, default=None)
 
 
 def main_track(section: Section) -> int | None:

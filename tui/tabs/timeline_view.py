@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.text import counted
+from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
-from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.model import EventNames, StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.format import duration
@@ -66,6 +68,7 @@ class TimelineView:
         self.flows: Flows | None = None
         self.folding = first_folding(timeline)
         self.rows: list[Row] = rows_of(timeline, self.folding)
+        self._first_rows: dict[TrackId, int] | None = None
         self.row = next((at for at, row in enumerate(self.rows) if row.kind != "section"), 0)
         self.top = 0
         self.marks: tuple[int, ...] = ()
@@ -262,10 +265,10 @@ class TimelineView:
         (section, item), track = found
         edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
         cell = self.cursor_cell
-        at = [
-            _in_lane(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1]))
-            for lane in self._lanes(row, track)
-        ]
+        lanes = self._lanes(row, track)
+        if len(lanes) > MANY_LANES:
+            lanes = _deepest_in(track, int(edges[cell]), int(edges[cell + 1]))
+        at = [_in_lane(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
         index = next((one for one in reversed(at) if one is not None), None)
         return None if index is None else (section, item, index)
 
@@ -279,7 +282,10 @@ class TimelineView:
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
         if self.event is not None and self.event[:2] == (section, item):
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
-        near = [_beside(track, lane, here, direction) for lane in self._lanes(row, track)]
+        lanes = self._lanes(row, track)
+        if len(lanes) > MANY_LANES:
+            lanes = _nearest_lane(track, here, direction)
+        near = [_beside(track, lane, here, direction) for lane in lanes]
         keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
         if not keys:
             return "no event after this one on the row" if direction > 0 else "no event before this one on the row"
@@ -319,14 +325,15 @@ class TimelineView:
 
     def _to_row(self, section: int, item: int, lane: int) -> None:
         """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
-        self.folding = replace(self.folding, closed=self.folding.closed - {section})
-        for wanted in (self.folding.wanted, ""):
-            self._arrange(replace(self.folding, wanted=wanted), keep=False)
-            for at, row in enumerate(self.rows):
-                if row.track_id == (section, item) and (row.kind == "flat" or row.lane == lane):
-                    self.row = at
-                    self._scroll()
-                    return
+        opened = replace(self.folding, closed=self.folding.closed - {section})
+        for folding in (self.folding, opened, replace(opened, wanted="")):
+            if folding != self.folding:
+                self._arrange(folding, keep=False)
+            at = self._rows_of_tracks().get((section, item))
+            if at is not None:
+                self.row = at + (lane if self.rows[at].kind == "lane" else 0)
+                self._scroll()
+                return
 
     # --- steps, gaps, flows
 
@@ -477,14 +484,14 @@ class TimelineView:
     def filter(self, text: str) -> str:
         """Shows only tracks whose names hold a text; says how many."""
         self._arrange(replace(self.folding, wanted=text))
-        shown = len({row.track_id or (row.section, -2 - row.item) for row in self.rows if row.kind != "section"})
+        shown = len(self._rows_of_tracks()) + sum(row.kind in ("rate", "counter") for row in self.rows)
         return counted(shown, "track") if text else ""
 
     def _arrange(self, folding: Folding, keep: bool = True) -> None:
         """Lays the rows out anew, with the cursor on the same track or section."""
         here = self.current
         self.folding = folding
-        self.rows = rows_of(self.timeline, folding)
+        self.rows, self._first_rows = rows_of(self.timeline, folding), None
         if not keep or here is None:
             return
         self.row = self._place_of(here)
@@ -493,15 +500,23 @@ class TimelineView:
 
     def _place_of(self, row: Row) -> int:
         """Where a row is now: itself, else its track's first, else its section's heading."""
-        for at, one in enumerate(self.rows):
-            if one == row:
+        for one in (row, Row("section", row.section)):
+            if one in self.rows:
+                return self.rows.index(one)
+            at = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
+            if at is not None:
                 return at
-        same = [at for at, one in enumerate(self.rows) if one.track_id is not None and one.track_id == row.track_id]
-        heading = [at for at, one in enumerate(self.rows) if one.kind == "section" and one.section == row.section]
-        return (same or heading or [self.row])[0]
+        return self.row
 
     def _is_shown(self, event: EventId) -> bool:
-        return any(row.track_id == event[:2] for row in self.rows)
+        return event[:2] in self._rows_of_tracks()
+
+    def _rows_of_tracks(self) -> dict[TrackId, int]:
+        """The first row of each track that is shown; those of its other lanes come next."""
+        if self._first_rows is None:
+            lines = reversed(list(enumerate(self.rows)))
+            self._first_rows = {row[1:3]: at for at, row in lines if row.kind in ("lane", "flat")}
+        return self._first_rows
 
     # --- search
 
@@ -536,17 +551,29 @@ def _longest_of(timeline: Timeline, name: str) -> EventId | None:
     """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
         found: list[tuple[int, EventId]] = []
+        wanted: dict[int, NDArray[np.bool_] | None] = {}  # many tracks share their names
         for section, item, track in _tracks(timeline, kinds):
-            present = np.flatnonzero(track.counts).tolist()
-            keys = [key for key in present if name in (track.names.name(key), track.names.long_name(key))]
-            if not keys:
+            if id(track.names) not in wanted:
+                wanted[id(track.names)] = _keys_called(track.names, name)
+            keys = wanted[id(track.names)]
+            rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
+            if not len(rows):
                 continue
-            rows = np.flatnonzero(np.isin(track.key, keys))
             longest = int(rows[np.argmax(track.end_ps[rows] - track.start_ps[rows])])
             found.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
         if found:
             return max(found)[1]
     return None
+
+
+def _keys_called(names: EventNames, name: str) -> NDArray[np.bool_] | None:
+    """bool[keys]: which keys have that name, long or short; None for none."""
+    found = [key for key in range(len(names)) if name in (names.name(key), names.long_name(key))]
+    if not found:
+        return None
+    out = np.zeros(len(names), np.bool_)
+    out[found] = True
+    return out
 
 
 def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int, Track]]:
@@ -573,6 +600,33 @@ def _in_lane(track: Track, lane: int, instant: int, cell_start: int, cell_end: i
         return base + at
     last = min(last, first + _SEEN_IN_CELL)
     return base + first + int(np.argmax(end[first:last] - start[first:last]))
+
+
+def _deepest_in(track: Track, cell_start: int, cell_end: int) -> range:
+    """The deepest lane with an event in a cell; no lane where there is none."""
+    start, end = track.start_ps, track.end_ps
+    inside = np.flatnonzero((start < cell_end) & ((end > cell_start) | ((start == end) & (start == cell_start))))
+    return _lane_alone(track, inside[-1:])
+
+
+def _nearest_lane(track: Track, here: tuple[int, int], direction: int) -> range:
+    """The lane with the next (1) or previous (-1) event of a track, by start and then lane."""
+    instant, at_lane = here
+    border = int(track.lanes[max(0, min(at_lane + (direction > 0), track.depth))])
+    tied = np.flatnonzero(track.start_ps == instant)
+    tied = tied[tied >= border] if direction > 0 else tied[tied < border]
+    if len(tied):
+        return _lane_alone(track, tied[:1] if direction > 0 else tied[-1:])
+    beyond = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
+    start = track.start_ps[beyond]
+    near = beyond[start == (start.min() if direction > 0 else start.max())] if len(beyond) else beyond
+    return _lane_alone(track, near[:1] if direction > 0 else near[-1:])
+
+
+def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
+    """The lane of an event, if there is one."""
+    lane = track.lane_of(int(event[0])) if len(event) else 0
+    return range(lane, lane + len(event))
 
 
 def _beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:

@@ -35,6 +35,7 @@ class EventFacts:
         flops_per_second, bytes_per_second: by the compiler's count; bytes of HBM.
         flops_fraction, bytes_fraction: of the peak, 0-1.
         framework_op, source: what it was made from.
+        arrows: what leads to it or from it, in words.
     """
 
     name: str
@@ -55,6 +56,7 @@ class EventFacts:
     bytes_fraction: float | None = None
     framework_op: str | None = None
     source: str | None = None
+    arrows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def panel_lines(
         lines.append(fit([(f" {clean(hint[:_SEEN], glyphs.name == 'ascii')}", "dim")], width, glyphs))
     else:
         lines.append(_title(facts, width, glyphs))
-        groups = [_times(facts, glyphs), _rates(facts, glyphs), _origin(facts, glyphs)]
+        groups = [_times(facts, glyphs), _rates(facts, glyphs), _origin(facts, glyphs), _arrows(facts, glyphs)]
         room = height - 1 - (marks is not None)
         lines += _laid_out(groups, width, room, glyphs)
     tail = [] if marks is None else [_mark_line(marks, width, glyphs)]
@@ -166,6 +168,10 @@ def _origin(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
     return [[(clean(text[:_SEEN], ascii_only), "text" if key == "text" else "dim")] for text, key in texts if text]
 
 
+def _arrows(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
+    return [[(clean(text[:_SEEN], glyphs.name == "ascii"), "text")] for text in facts.arrows]
+
+
 def _laid_out(groups: Sequence[Sequence[Entry]], width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Entries line by line: each group begins its own where there is room for that, else they follow on."""
     apart = [line for group in groups for line in _wrapped(group, width)]
@@ -208,8 +214,11 @@ def _shortened(entry: Entry, room: int, glyphs: Glyphs) -> Sequence[Span]:
 
 
 def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
-    """An instant after the base, ``12.3457 s``, ``-4.20 µs`` or ``0``, precise to a hundredth of some duration."""
-    digits = len(str(abs(ps))) - len(str(max(1, precise_ps))) + 3
+    """An instant after the base, ``12.3457 s``, ``-4.20 µs`` or ``0``, precise to a hundredth of some duration.
+
+    Of one of less than a nanosecond, to that of a nanosecond: no clock is better.
+    """
+    digits = len(str(abs(ps))) - len(str(max(1000, precise_ps))) + 3
     return duration(ps, ascii_only, max(3, min(digits, 15)))
 
 

@@ -142,6 +142,18 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
     return tuple(spans)
 
 
+def with_sign(line: Line, cell: int, sign: str) -> Line:
+    """The row with a sign in one of its cells, on the ground that the cell has."""
+    at = 0
+    for index, (text, key) in enumerate(line):
+        if at <= cell < at + len(text):
+            ground = key[1] if isinstance(key, tuple) else "page"
+            parts: list[Span] = [(text[: cell - at], key), (sign, ("words", ground)), (text[cell - at + 1 :], key)]
+            return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
+        at += len(text)
+    return line
+
+
 def with_cursor(line: Line, cell: int, glyphs: Glyphs) -> Line:
     """The row under the cursor: a blank at the cursor's cell becomes a mark; what else is there stays."""
     at = 0
