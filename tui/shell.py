@@ -35,7 +35,7 @@ from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.planned import PLANS, PlannedTab
 from tpuprof.tui.tabs.states import Searching
-from tpuprof.tui.tabs.timeline import OpenMeasurement, OpenText, TimelineTab
+from tpuprof.tui.tabs.timeline import OpenMeasurement, OpenText, Pointed, TimelineTab
 from tpuprof.tui.terminal import Terminal, detect
 from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.widgets.chrome import (
@@ -407,6 +407,10 @@ class TpuprofApp(LoadingApp):
     def on_open_text(self, message: OpenText) -> None:
         """A tab has a text to read."""
         self._open(Reader(self.look, message.title, message.lines))
+
+    def on_pointed(self, message: Pointed) -> None:
+        """The mouse has moved a tab's cursor."""
+        self.redraw_chrome()
 
     def on_open_measurement(self, message: OpenMeasurement) -> None:
         """What ran in an interval is counted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -109,29 +109,52 @@ class Measurement:
         """How long the interval lasts."""
         return self.end_ps - self.start_ps
 
-    def rows(self, limit: int | None = None, sort: SortKey = "self") -> tuple[MeasuredRow, ...]:
+    def rows(
+        self, limit: int | None = None, sort: SortKey = "self", places: Collection[TrackPlace] | None = None
+    ) -> tuple[MeasuredRow, ...]:
         """The rows, the largest first; by name or track in order, and within these by self time.
 
         Args:
-            limit: how many at most; None for all.
+            limit: how many at most; None for all, a negative one for so many at the end, the last first.
+            places: of which tracks; None for all.
         """
         order = self._order(sort)
-        return tuple(self._row(at) for at in order[:limit].tolist())
+        if places is not None:
+            order = order[self._is_of(places)[order]]
+        chosen = order[:limit] if limit is None or limit >= 0 else order[::-1][:-limit]
+        return tuple(self._row(at) for at in chosen.tolist())
+
+    def count(self, places: Collection[TrackPlace]) -> int:
+        """How many rows some tracks have."""
+        return int(np.count_nonzero(self._is_of(places)))
+
+    def _is_of(self, places: Collection[TrackPlace]) -> NDArray[np.bool_]:
+        """bool[rows]: the rows of some tracks."""
+        chosen = np.array([share.place in places for share in self.tracks], np.bool_)
+        return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)
 
     def _order(self, sort: SortKey) -> NDArray[np.intp]:
         ties = (self.key, self.of_track)
         if sort == "track":
             return np.lexsort((self.key, -self.total_ps, -self.self_ps, self.of_track))
         if sort == "name":
-            texts = [self._name(at) for at in range(len(self))]
-            ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
-            rank = np.array([ranks[text] for text in texts], np.int64)
+            rank = self._name_ranks()
             return np.lexsort((*ties, -self.self_ps, rank))
         if sort == "total":
             return np.lexsort((*ties, -self.self_ps, -self.total_ps))
         if sort == "count":
             return np.lexsort((*ties, -self.self_ps, -self.occurrences))
         return np.lexsort((*ties, -self.total_ps, -self.self_ps))
+
+    def _name_ranks(self) -> Int64s:
+        """int64[rows]: places of the rows' names in order; each name is read once, whatever tracks share it."""
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(map(id, self.names)))}
+        of_names = np.array([numbers[id(names)] for names in self.names], np.int64)
+        pair = (of_names[self.of_track] << 32) + self.key if len(self) else self.key
+        first, of = np.unique(pair, return_index=True, return_inverse=True)[1:]
+        texts = [self._name(at) for at in first.tolist()]
+        ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+        return np.array([ranks[text] for text in texts], np.int64)[of]
 
     def _name(self, at: int) -> str:
         return self.names[int(self.of_track[at])].name(int(self.key[at]))

@@ -6,7 +6,7 @@ places are written down in order of time; where many do, they are counted in blo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s, ranges
 from tpuprof.parsers.op_metadata import MetadataStats
+from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_window
 
@@ -23,6 +24,9 @@ EventPlace = tuple[int, int, int]
 
 FEW = 1 << 16
 """Matches of a track up to which their places are kept, all in all 24 bytes each."""
+
+_SMALL = 1 << 12
+"""Events of a track up to which it is looked through together with others."""
 
 _BLOCK = 512
 _SCAN = 1 << 18
@@ -112,6 +116,11 @@ class Matches:
             out |= one.marks(edges)
         return out
 
+    def matching(self, place: tuple[int, int]) -> NDArray[np.bool_] | None:
+        """bool[keys]: the names of a track that match; None where no event of it does."""
+        one = self._by_place.get(place)
+        return None if one is None else one.matching
+
     @cached_property
     def _by_place(self) -> dict[tuple[int, int], TrackMatches]:
         return {one.place: one for one in self.tracks}
@@ -126,11 +135,16 @@ class Matches:
 
     @cached_property
     def _few(self) -> _Few:
-        return _Few([one for one in self.tracks if one.count <= FEW])
+        return _Few([one for one in self.tracks if _is_few(one)])
 
     @cached_property
     def _many(self) -> list[_Many]:
-        return [_Many(one) for one in self.tracks if one.count > FEW]
+        return [_Many(one) for one in self.tracks if not _is_few(one)]
+
+
+def _is_few(one: TrackMatches) -> bool:
+    """Whether the places of a track's matches are kept; to go through very many lanes would take longer."""
+    return one.count <= FEW or one.track.depth > MANY_LANES
 
 
 def find(timeline: Timeline, text: str) -> Matches:
@@ -138,20 +152,25 @@ def find(timeline: Timeline, text: str) -> Matches:
 
     An empty text matches nothing.
     """
-    looked: dict[int, NDArray[np.bool_]] = {}
-    present: dict[int, tuple[EventNames, NDArray[np.bool_]]] = {}
-    found = []
+    of_names: dict[int, list[tuple[tuple[int, int], Track]]] = {}
     for at, section in enumerate(timeline.sections if text else ()):
         for number, track in enumerate(section.tracks):
-            names = track.names
-            if id(names) not in looked:
-                looked[id(names)] = matching_keys(names, text)
-                present[id(names)] = names, np.zeros(len(names), np.bool_)
-            matching = looked[id(names)]
-            count = _count(track, matching, present[id(names)][1])
-            if count:
-                found.append(TrackMatches((at, number), track, matching, count))
-    distinct = {names.name(key) for names, seen in present.values() for key in np.flatnonzero(seen).tolist()}
+            of_names.setdefault(id(track.names), []).append(((at, number), track))
+    found: list[TrackMatches] = []
+    distinct: set[str] = set()
+    for placed in of_names.values():
+        names = placed[0][1].names
+        matching = matching_keys(names, text)
+        if not matching.any():
+            continue
+        counts, seen = _counts([track for _, track in placed], matching)
+        found += [
+            TrackMatches(place, track, matching, count)
+            for (place, track), count in zip(placed, counts, strict=True)
+            if count
+        ]
+        distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
+    found.sort(key=lambda one: one.place)
     return Matches(text, tuple(found), len(distinct))
 
 
@@ -183,17 +202,56 @@ def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]
     return [needle in body[a:b].decode("utf-8", "replace").lower() for a, b in spans]
 
 
-def _count(track: Track, matching: NDArray[np.bool_], present: NDArray[np.bool_]) -> int:
-    """Events of a track that match; marks the keys that they have."""
-    if not len(track) or not matching.any():
-        return 0
-    if len(track) < len(matching):  # its counts by key would be larger than the track
-        keys = track.key[matching[track.key]]
-        present[keys] = True
-        return len(keys)
-    counts = np.where(matching, track.counts, 0)
-    present |= counts > 0
-    return int(counts.sum())
+def _counts(tracks: Sequence[Track], matching: NDArray[np.bool_]) -> tuple[list[int], NDArray[np.bool_]]:
+    """Events of each track that match, and bool[keys]: the keys that they have."""
+    present = np.zeros(len(matching), np.bool_)
+    out = [0] * len(tracks)
+    small = [number for number, track in enumerate(tracks) if len(track) < _SMALL]
+    for number, track in enumerate(tracks):
+        if len(track) < _SMALL:
+            continue
+        if len(track) < len(matching):  # its counts by key would be larger than the track
+            keys = track.key[matching[track.key]]
+            present[keys] = True
+            out[number] = len(keys)
+        else:
+            counts = np.where(matching, track.counts, 0)
+            present |= counts > 0
+            out[number] = int(counts.sum())
+    key, of = _joined([tracks[number].key for number in small])
+    hits = matching[key]
+    present[key[hits]] = True
+    for number, count in zip(small, np.bincount(of[hits], minlength=len(small)).tolist(), strict=True):
+        out[number] = count
+    return out, present
+
+
+def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Columns one after the other, and which of them each number is of."""
+    of = np.repeat(np.arange(len(columns), dtype=np.int32), [len(column) for column in columns])
+    return np.concatenate([np.zeros(0, np.int32), *columns]), of
+
+
+def _found(
+    tracks: Sequence[TrackMatches],
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
+    """All matches: of which track, their places in it, their starts and ends; of small tracks many at a time."""
+    small: dict[int, list[int]] = {}
+    for number, one in enumerate(tracks):
+        if len(one.track) < _SMALL:
+            small.setdefault(id(one.matching), []).append(number)
+            continue
+        at = np.flatnonzero(one.matching[one.track.key])
+        of = np.full(len(at), number, np.int32)
+        yield of, at.astype(np.int32), one.track.start_ps[at], one.track.end_ps[at]
+    for numbers in small.values():
+        chosen = [tracks[number].track for number in numbers]
+        key, of = _joined([track.key for track in chosen])
+        at = np.flatnonzero(tracks[numbers[0]].matching[key])
+        first = np.cumsum([0, *map(len, chosen)])
+        start = np.concatenate([track.start_ps for track in chosen])[at]
+        end = np.concatenate([track.end_ps for track in chosen])[at]
+        yield np.array(numbers, np.int32)[of[at]], (at - first[of[at]]).astype(np.int32), start, end
 
 
 class _Few:
@@ -201,13 +259,10 @@ class _Few:
 
     def __init__(self, tracks: Sequence[TrackMatches]) -> None:
         self._places = [one.place for one in tracks]
-        indices = [np.flatnonzero(one.matching[one.track.key]) for one in tracks]
-        none = [np.zeros(0, np.int64)]
-        start = np.concatenate(none + [one.track.start_ps[at] for one, at in zip(tracks, indices, strict=True)])
-        end = np.concatenate(none + [one.track.end_ps[at] for one, at in zip(tracks, indices, strict=True)])
-        of = np.repeat(np.arange(len(tracks), dtype=np.int32), [len(at) for at in indices])
-        index = np.concatenate([np.zeros(0, np.int32), *(at.astype(np.int32) for at in indices)])
-        order = np.argsort(start, kind="stable")  # they come in order of tracks and places
+        none = np.zeros(0, np.int64)
+        parts = [(none.astype(np.int32), none.astype(np.int32), none, none), *_found(tracks)]
+        of, index, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((index, of, start))
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]
 
     def beside(

@@ -203,5 +203,11 @@ def test_the_mouse_points_at_rows_and_cells() -> None:
         await settled(pilot)
         assert app.look.glyphs.mark + " ▾ XLA Ops" in frame(app)
         assert app.timeline.selection != before
+        await pilot.mouse_down(offset=(30, row))
+        await pilot.mouse_up(offset=(50, row))
+        await settled(pilot)
+        assert isinstance(app.popups.popup, Measured)
+        await press(pilot, ["escape"])
+        assert "m…m" in frame(app)
 
     scene(act)

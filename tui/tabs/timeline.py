@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import MouseDown, MouseScrollDown, MouseScrollUp, MouseUp
 from textual.message import Message
 
 from tpuprof.tui.draw.layout import fit, wrap
@@ -43,6 +43,9 @@ COMMANDS = (
     "by_busy",
     "filter",
 )
+
+_LEAST_DRAG = 2
+"""Columns that the mouse moves with its button down to mark an interval."""
 
 _MOTIONS = (
     ("h l, left right", "Select: the cursor, a cell to the left or right"),
@@ -98,6 +101,10 @@ class OpenMeasurement(Message):
         self.kinds = kinds
 
 
+class Pointed(Message):
+    """The mouse has moved the cursor."""
+
+
 class TimelineTab(Tab):
     """Shows a host's timeline, or the state of loading it."""
 
@@ -106,6 +113,7 @@ class TimelineTab(Tab):
         self._page: TimelinePage | None = None
         self._state: State = Searching("")
         self._wanted: tuple[str, str] | None = None
+        self._pressed_at: int | None = None
 
     # --- what it shows
 
@@ -368,12 +376,24 @@ class TimelineTab(Tab):
 
     # --- mouse
 
-    def on_click(self, event: Click) -> None:
-        """Puts the cursor under the mouse."""
-        if self._page is not None:
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Where a mark may begin."""
+        self._pressed_at = event.x
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        """A drag marks an interval and tells what ran in it; a press puts the cursor under the mouse."""
+        pressed_at, self._pressed_at = self._pressed_at, None
+        if self._page is None or pressed_at is None:
+            return
+        if abs(event.x - pressed_at) < _LEAST_DRAG:
             self._page.point(event.x, event.y)
-            self.redraw()
-            self.app.refresh_bindings()
+        else:
+            self._page.drag(pressed_at, event.x)
+            interval = self._page.view.interval
+            if interval is not None:
+                self._measure(self._page.view.timeline, *interval)
+        self.redraw()
+        self.post_message(Pointed())
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel goes down the rows; with Ctrl it zooms out."""

@@ -103,6 +103,14 @@ class TimelinePage:
         if x >= self._gutter:
             view.move_cells(x - self._gutter - view.cursor_cell)
 
+    def drag(self, first_x: int, last_x: int) -> None:
+        """Marks the interval between two columns of the screen."""
+        view = self.view
+        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
+        cells = [max(0, min(x - self._gutter, view.cells - 1)) for x in sorted((first_x, last_x))]
+        view.marks = (int(edges[cells[0]]), int(edges[cells[1] + 1]))
+        view.cursor_ps = view.marks[0]
+
     def _shown(self) -> list[int]:
         """Indices of the rows on the screen, from top to bottom."""
         view = self.view
@@ -123,7 +131,9 @@ class TimelinePage:
         window = view.window
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         heads: tuple[Span, ...] = (
-            (f" {clean(view.timeline.host[:80], ascii_only)}", "dim"),
+            (" incomplete: W", "warn")
+            if view.timeline.lost
+            else (f" {clean(view.timeline.host[:80], ascii_only)}", "dim"),
             (f" {self._base_name()} {marked.offset}", "strong" if marked.offset else "dim"),
             (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
         )
@@ -133,6 +143,11 @@ class TimelinePage:
             mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=view.timeline.steps),
         )
         return [(*fit([head], canvas.gutter, glyphs), *body) for head, body in zip(heads, bodies, strict=True)]
+
+    def _host_head(self, ascii_only: bool) -> Span:
+        """The host's name, or that its profile is not complete."""
+        timeline = self.view.timeline
+        return (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim")
 
     def _base_name(self) -> str:
         """What times are relative to."""

@@ -47,13 +47,14 @@ class Measured(Popup):
         self._measurement = measurement
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
-        self._frames = {share.place for share, kind in places if kind in ("steps", "modules")}
+        self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
+        self._total = measurement.count(self._places)
+        self._busy = [share for share in measurement.tracks if share.events]
         self._by_track = False
         self._sort: SortKey = "self"
         self._reverse = False
         self.cursor = 0
         self._rows: tuple[MeasuredRow, ...] = ()
-        self._total = 0
         self._tracks: tuple[TrackShare, ...] = ()
         self._arrange()
 
@@ -61,13 +62,12 @@ class Measured(Popup):
         """Sorts anew."""
         step = -1 if self._reverse else 1
         if self._by_track:
-            shares = [share for share in self._measurement.tracks if share.events]
+            shares = self._busy.copy()
             if self._sort != "track":
                 shares.sort(key=lambda share: -share.busy_ps)
             self._tracks = tuple(shares[::step])
         else:
-            rows = [row for row in self._measurement.rows(None, self._sort) if row.place not in self._frames]
-            self._total, self._rows = len(rows), tuple(rows[::step][:_MOST_ROWS])
+            self._rows = self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)
         self.cursor = 0
 
     @property
@@ -76,7 +76,7 @@ class Measured(Popup):
 
     def row_count(self) -> int:
         """Two lines of headings and the longer of both lists, so that the panel stays."""
-        return max(len(self._rows), sum(1 for share in self._measurement.tracks if share.events), 1) + _HEAD
+        return max(len(self._rows), len(self._busy), 1) + _HEAD
 
     def foot(self) -> str:
         """The keys."""
@@ -189,7 +189,7 @@ class Measured(Popup):
         self.is_open = False
         if self._by_track:
             place = self._tracks[self.cursor].place
-            longest = max((row for row in self._measurement.rows() if row.place == place), key=lambda row: row.total_ps)
+            longest = self._measurement.rows(1, "total", (place,))[0]
         else:
             longest = self._rows[self.cursor]
         self._chosen((*longest.place, longest.longest))
