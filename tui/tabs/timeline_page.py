@@ -131,9 +131,7 @@ class TimelinePage:
         window = view.window
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         heads: tuple[Span, ...] = (
-            (" incomplete: W", "warn")
-            if view.timeline.lost
-            else (f" {clean(view.timeline.host[:80], ascii_only)}", "dim"),
+            self._host_head(ascii_only),
             (f" {self._base_name()} {marked.offset}", "strong" if marked.offset else "dim"),
             (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
         )

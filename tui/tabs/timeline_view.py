@@ -164,6 +164,14 @@ class TimelineView:
                 self.top = 0  # with the heading of the first section
         self.top = max(0, min(self.top, len(self.rows) - self.pinned_rows - room))
 
+    def _center(self, row: int) -> None:
+        """Moves to a row; one that was out of sight comes to the middle."""
+        at, room = row - self.pinned_rows, max(1, self.height - self.pinned_rows)
+        if not self.top <= at < self.top + room:
+            self.top = max(0, at - room // 2)
+        self.row = row
+        self._scroll()
+
     # --- moving over rows and cells
 
     def move_rows(self, by: int) -> None:
@@ -331,8 +339,7 @@ class TimelineView:
                 self._arrange(folding, keep=False)
             at = self._rows_of_tracks().get((section, item))
             if at is not None:
-                self.row = at + (lane if self.rows[at].kind == "lane" else 0)
-                self._scroll()
+                self._center(at + (lane if self.rows[at].kind == "lane" else 0))
                 return
 
     # --- steps, gaps, flows
