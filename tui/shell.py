@@ -9,7 +9,7 @@ import time
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -21,12 +21,12 @@ from textual.screen import Screen
 from tpuprof.parsers.text import printable
 from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, key_of, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.draw.findings import TAB_KEYS
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.jumping import JumpingApp
 from tpuprof.tui.listings import heading, help_lines, host_choices, note_lines, problems_of, run_choice, sentences
 from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
-from tpuprof.tui.loading import INPUT_TAB, OPS_TAB, TIMELINE_TAB, LoadingApp
+from tpuprof.tui.loading import INPUT_TAB, OPS_TAB, TIMELINE_TAB
 from tpuprof.tui.messages import Yanked
 from tpuprof.tui.options import AppOptions
 from tpuprof.tui.tabs.base import Tab
@@ -50,9 +50,6 @@ from tpuprof.tui.widgets.chrome import (
 )
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.findings.finding import Place
 
 SMALLEST = (60, 15)
 """Columns and rows below which there is a sentence instead of a page."""
@@ -109,7 +106,7 @@ def _at_once() -> dict[str, tuple[tuple[str, tuple[object, ...]], ...]]:
 _AT_ONCE = _at_once()
 
 
-class TpuprofApp(LoadingApp):
+class TpuprofApp(JumpingApp):
     """Shows the profiles at a path.
 
     Args:
@@ -377,33 +374,6 @@ class TpuprofApp(LoadingApp):
             self._open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
         self.redraw_chrome()
 
-    def action_tab_command(self, name: str, by: int = 1) -> None:
-        """Does what only this tab does; from the overview to the same op in the ops tab, or where a finding points."""
-        selected = self.tab.selection
-        if name == "on_timeline" and selected is not None:
-            self._on_timeline("op", selected)
-        elif name == "same_op" and self.tab is self.timeline and self.timeline.op_name is not None:
-            op = self.timeline.op_name
-            self.action_show_tab(OPS_TAB)
-            self.ops.show_named_op(op)
-        elif name == "same_op" and self.tab is self.overview and selected is not None:
-            finding, step = self.overview.selected_finding, self.overview.selected_step
-            if finding is not None:
-                self._go_to(finding.place)
-            elif step is not None:
-                self._on_timeline("step", step.name)
-            else:
-                self.action_show_tab(OPS_TAB)
-                self.ops.show_framework_op(selected)
-        else:
-            self._flash = self.tab.command(name, by)
-        self.redraw_chrome()
-
-    def _on_timeline(self, what: Literal["step", "op"], name: str) -> None:
-        """Shows a step, or an op's longest run, on the timeline."""
-        self.action_show_tab(TIMELINE_TAB)
-        self._flash = self.timeline.go_to(what, name)
-
     def on_open_text(self, message: OpenText) -> None:
         """A tab has a text to read."""
         self._open(Reader(self.look, message.title, message.lines))
@@ -416,23 +386,9 @@ class TpuprofApp(LoadingApp):
         """What ran in an interval is counted."""
         from tpuprof.tui.widgets.measured import Measured  # noqa: PLC0415 - brings numpy
 
-        self._open(Measured(self.look, message.measurement, message.kinds, self.timeline.select))
-
-    def _go_to(self, place: Place) -> None:
-        """Shows where a finding points."""
-        self.action_show_tab(TAB_KEYS[place.tab][0] - 1)
-        if place.target is None:
-            return
-        if place.tab == "op-profile":
-            self.ops.show_named_op(place.target)
-        elif place.tab == "input":
-            self.input.show_step(place.target)
-        elif place.tab == "timeline":
-            page = self.overview.page_shown
-            is_step = page is not None and any(step.name == place.target for step in page.steps)
-            self._flash = self.timeline.go_to("step" if is_step else "op", place.target)
-        elif self.tab is self.overview:
-            self.overview.show_step(place.target)
+        self._open(
+            Measured(self.look, message.measurement, message.kinds, partial(self.timeline.select, message.timeline))
+        )
 
     def action_go_back(self) -> None:
         """Cancels what loads, ends a search, or goes back to the overview; never quits."""

@@ -95,8 +95,9 @@ class OpenText(Message):
 class OpenMeasurement(Message):
     """What ran in an interval is to be listed above the page."""
 
-    def __init__(self, measurement: Measurement, kinds: Sequence[TrackKind]) -> None:
+    def __init__(self, timeline: Timeline, measurement: Measurement, kinds: Sequence[TrackKind]) -> None:
         super().__init__()
+        self.timeline = timeline
         self.measurement = measurement
         self.kinds = kinds
 
@@ -366,11 +367,11 @@ class TimelineTab(Tab):
 
         found = measure(timeline, start_ps, end_ps)
         kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in found.tracks]
-        self.post_message(OpenMeasurement(found, kinds))
+        self.post_message(OpenMeasurement(timeline, found, kinds))
 
-    def select(self, event: EventId) -> None:
-        """Goes to an event, as one chosen from a list."""
-        if self._view is not None:
+    def select(self, timeline: Timeline, event: EventId) -> None:
+        """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
+        if self._view is not None and self._view.timeline is timeline:
             self._view.select(event)
             self.redraw()
 
