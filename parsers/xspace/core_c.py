@@ -24,6 +24,9 @@ from tpuprof.parsers.xspace.core_types import (
     check_wanted,
 )
 
+if not hasattr(_core, "lanes"):  # an editable installation keeps its module when the source moves on
+    raise ImportError("the compiled core is older than this code")
+
 _FULL = 3
 _BYTES_A_FIELD = 24  # a guess at how many fields come; another block follows when there are more
 _LEAST_BLOCK = 1024
