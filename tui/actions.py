@@ -89,7 +89,7 @@ _TIMELINE: tuple[Action, ...] = (
     _command("zoom", "s", "Zoom out", argument=", -2", more=("minus",)),
     _command("pan", "a", "Pan to the left", argument=", -1"),
     _command("pan", "d", "Pan to the right", argument=", 1"),
-    _command("fit", "f", "Fit the event or interval; again: the step", "fit"),
+    _command("fit", "f", "Fit the interval; again: the event, the step", "fit"),
     _command("whole", "0", "The whole trace"),
     _command("step", "left_square_bracket", "Previous step", argument=", -1", shown="["),
     _command("step", "right_square_bracket", "Next step", "step", ", 1", shown="]"),
@@ -97,7 +97,7 @@ _TIMELINE: tuple[Action, ...] = (
     _command("gap", "right_curly_bracket", "Next gap longer than 5 % of a step", "gap", ", 1", shown="}"),
     _command("event", "full_stop", "Next event of the row", "event", ", 1", shown="."),
     _command("event", "comma", "Previous event of the row", argument=", -1", shown=","),
-    _command("mark", "m", "Mark an interval: begin, end, and what ran in it", "mark"),
+    _command("mark", "m", "Timing: mark begin, then end; lists what ran between", "mark"),
     _command("measure", "M", "What ran in the window"),
     _command(
         "follow", "greater_than_sign", "Follow an arrow: to what the event launches or starts", "", ", 1", shown=">"

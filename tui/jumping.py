@@ -22,7 +22,7 @@ class JumpingApp(LoadingApp):
 
     def action_tab_command(self, name: str, by: int = 1) -> None:
         """Does what only this tab does; from the overview to the same op in the ops tab, or where a finding points."""
-        selected = self.tab.selection
+        index, selected = self.tab_index, self.tab.selection
         if name == "on_timeline" and selected is not None:
             self._on_timeline("op", selected)
         elif name == "same_op" and self.tab is self.timeline and self.timeline.op_name is not None:
@@ -40,6 +40,7 @@ class JumpingApp(LoadingApp):
                 self.ops.show_framework_op(selected)
         else:
             self._flash = self.tab.command(name, by)
+        self._came_from = index if index != self.tab_index else self._came_from
         self.redraw_chrome()
 
     def _on_timeline(self, what: Literal["step", "op"], name: str) -> None:

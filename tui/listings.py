@@ -83,7 +83,7 @@ def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
 def note_lines(
     page: Overview | None,
     problems: Sequence[Problem],
-    first: str,
+    first: tuple[str, str],
     width: int,
     glyphs: Glyphs,
     words: Sequence[Line] = (),
@@ -91,8 +91,10 @@ def note_lines(
     """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
     lines: list[Line] = []
-    if first:
-        lines += [fit([("Ops", "title")], width, glyphs), *wrap(first, width, "text", glyphs), fit([], width, glyphs)]
+    if first[1]:
+        title, words_of_tab = first
+        lines += [fit([(title, "title")], width, glyphs), *wrap(words_of_tab, width, "text", glyphs)]
+        lines.append(fit([], width, glyphs))
     if page is not None:
         lines += [fit([("Verdict", "title")], width, glyphs), *(words or verdict(page, width, glyphs))]
         lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
@@ -110,7 +112,8 @@ def help_lines(
 ) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
     rows = list(motions) if situation.has_page else []
-    rows.append(("1-5, Tab, [ ]", "Show a tab, the next, the previous"))
+    brackets = "" if "step" in situation.commands else ", [ ]"
+    rows.append((f"1-5, Tab{brackets}", "Show a tab, the next, the previous"))
     for action in ACTIONS:
         if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
             rows.append((key_of(action, situation), action.title))

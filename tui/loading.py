@@ -65,6 +65,7 @@ class LoadingApp(App[None]):
         self._loader = Loader(find, open_session, self._post_if_running)
         self._progress: LoadProgress | None = None
         self._flash = ""
+        self._came_from: int | None = None
 
     @property
     def _late_tabs(self) -> dict[int, InputPipelineTab | OpsTab | TimelineTab]:
@@ -158,8 +159,8 @@ class LoadingApp(App[None]):
         """All events are there."""
         if self._loader.is_current(message):
             hosts = len(self.run_shown.hosts) if self.run_shown else 1
-            self.timeline.show_timeline(message.timeline, hosts)
-            if hosts > 1 and self.host_shown is None:
+            self._flash = self.timeline.show_timeline(message.timeline, hosts)
+            if hosts > 1 and self.host_shown is None and not self._flash:
                 self._flash = f"The timeline is of host {printable(message.timeline.host)}; H shows another"
             self.redraw_chrome()
 

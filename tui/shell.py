@@ -19,7 +19,7 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from tpuprof.parsers.text import printable
-from tpuprof.tui.actions import ACTIONS, MOTIONS, Action, Situation, by_name, key_of, possible
+from tpuprof.tui.actions import ACTIONS, MOTIONS, TAB_NAMES, Action, Situation, by_name, key_of, possible
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -148,6 +148,7 @@ class TpuprofApp(JumpingApp):
         self._prompt: str | None = None
         self._is_filter = False
         self._found = ""
+        self._said = ""
         self.header = Header(self.look, self._draw_header, background="bar", id="header")
         self.overview = OverviewTab(self.look, id="tab-0")
         self.input = InputPipelineTab(self.look, id=f"tab-{INPUT_TAB}")
@@ -280,7 +281,7 @@ class TpuprofApp(JumpingApp):
     def _draw_footer(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self._prompt is not None:
-            return [prompt_line(self._prompt, self._found, width, glyphs)]
+            return [prompt_line(self._prompt, self._said, width, glyphs)]
         if self._flash:
             return [message_line(self._flash, width, glyphs)]
         if self._loader.is_loading and self._progress is not None:
@@ -338,6 +339,7 @@ class TpuprofApp(JumpingApp):
         """Shows a tab."""
         if index == self.tab_index:
             return
+        self._came_from = None
         self._end_search()
         with self.batch_update():
             size = self.tab.size
@@ -391,7 +393,7 @@ class TpuprofApp(JumpingApp):
         )
 
     def action_go_back(self) -> None:
-        """Cancels what loads, ends a search, or goes back to the overview; never quits."""
+        """Cancels what loads, ends a search, or goes back to where a jump came from, else the overview; never quits."""
         if self._loader.is_loading:
             self.action_cancel_load()
         elif self._found:
@@ -400,7 +402,7 @@ class TpuprofApp(JumpingApp):
         elif self.tab.back():
             self.redraw_chrome()
         elif self.tab_index != 0:
-            self.action_show_tab(0)
+            self.action_show_tab(self._came_from or 0)
 
     def action_runs(self) -> None:
         """Lists the runs."""
@@ -469,12 +471,12 @@ class TpuprofApp(JumpingApp):
 
     def action_search(self) -> None:
         """Opens the prompt."""
-        self._prompt, self._found, self._flash, self._is_filter = "", "", "", False
+        self._prompt, self._found, self._said, self._flash, self._is_filter = "", "", "", "", False
         self.redraw_chrome()
 
     def action_filter(self) -> None:
         """Opens the prompt for a filter of tracks."""
-        self._prompt, self._found, self._flash, self._is_filter = "", "", "", True
+        self._prompt, self._said, self._flash, self._is_filter = "", "", "", True
         self.redraw_chrome()
 
     def _prompt_key(self, key: str, character: str) -> None:
@@ -488,11 +490,12 @@ class TpuprofApp(JumpingApp):
             self._prompt = None
             if not kept:
                 self._end_search()
-            elif self._is_filter:
-                self._found = ""
         elif key == "backspace" or character.isprintable():
             self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
-            self._found = (self.tab.filter if self._is_filter else self.tab.search)(self._prompt)
+            if self._is_filter:
+                self._said = self.tab.filter(self._prompt)
+            else:
+                self._found = self._said = self.tab.search(self._prompt)
         self.redraw_chrome()
 
     def action_next_match(self, direction: int) -> None:
@@ -501,19 +504,20 @@ class TpuprofApp(JumpingApp):
         self.redraw_chrome()
 
     def _end_search(self) -> None:
-        was_filter = self._prompt is not None and self._is_filter
-        self._prompt, self._found = None, ""
-        if was_filter:
+        if self._prompt is not None and self._is_filter:
+            self._prompt = None
             self.tab.filter("")
-        else:
-            self.tab.end_search()
+            return
+        self._prompt, self._found = None, ""
+        self.tab.end_search()
 
     # --- texts
 
     def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         problems = problems_of(self.logdir, self.run_shown)
         words = self.tab.verdict_lines(width, glyphs)
-        return note_lines(self.overview.page_shown, problems, self.tab.note, width, glyphs, words)
+        first = ("Ops" if self.tab is self.ops else TAB_NAMES[self.tab_index], self.tab.note)
+        return note_lines(self.overview.page_shown, problems, first, width, glyphs, words)
 
     def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)

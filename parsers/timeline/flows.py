@@ -42,6 +42,9 @@ _IN, _OUT = 1, 2  # the low bits of the stat `flow`; the next 56 are its id, the
 _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
 
+_MOST_LINES = 8
+"""Lines of ops in a plane, and of asynchronous ones, that are paired up; there is one, but for damaged profiles."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -85,8 +88,12 @@ class Flows:
     def __len__(self) -> int:
         return len(self.source)
 
-    def of(self, section: int, track: int, event: int) -> tuple[Flow, ...]:
-        """The flows of an event: those that lead to it, then those that lead on, each in order of time."""
+    def of(self, section: int, track: int, event: int, limit: int | None = None) -> tuple[Flow, ...]:
+        """The flows of an event: those that lead to it, then those that lead on, each in order of time.
+
+        Args:
+            limit: how many of each at most; None for all.
+        """
         own = self._events_of(section, track)
         node = own.start + int(np.searchsorted(self.events[own], event))
         if node == own.stop or self.events[node] != event:
@@ -95,8 +102,8 @@ class Flows:
         comes = slice(*np.searchsorted(self.target, ends, sorter=self.by_target).tolist())
         goes = range(*np.searchsorted(self.source, ends).tolist())
         return (
-            *(self._flow("in", int(self.source[at]), at) for at in self.by_target[comes].tolist()),
-            *(self._flow("out", int(self.target[at]), at) for at in goes),
+            *(self._flow("in", int(self.source[at]), at) for at in self.by_target[comes][:limit].tolist()),
+            *(self._flow("out", int(self.target[at]), at) for at in goes[:limit]),
         )
 
     def events_of(self, section: int, track: int) -> Int64s:
@@ -186,8 +193,11 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
     """
     sources = _sources(trace, timeline)
     found, names = _Found(), dict[int, Names]()
+    may_link = {plane.index: any(len(plane.stat_ids(ends)) == len(ends) for ends in _ENDS) for plane in trace.planes}
     for source in sources:
         plane = source.line.plane
+        if not may_link[plane.index]:
+            continue
         if source.is_host and plane.index not in names:
             names[plane.index] = known_names(HostEvents(plane, ()))
         _read_line(source, names.get(plane.index, {}), found, on_chunk)
@@ -235,8 +245,6 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     plane = line.plane
     is_modules = line.name == MODULES_LINE and is_tensor_core(plane)
     wanted = (*LINK_STATS, "flow") if source.is_host else _DEVICE_STATS
-    if not any(len(plane.stat_ids(ends)) == len(ends) for ends in _ENDS):
-        return
     if track.kind == "ops" and not any(c.kind.any() for c in line.events(wanted, places=False).stats.values()):
         return  # many events and, as a rule, no flow: where they lie need not be known then
     events = line.events(wanted, on_chunk)
@@ -327,13 +335,15 @@ def _numbered(first: Int64s, second: Int64s) -> Int64s:
 
 def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str]]) -> Iterator[tuple[Int64s, Int64s]]:
     """Links between the ops at the ends of asynchronous ones, and their spans."""
-    for ops in sources:
-        if ops.track.kind != "ops":
-            continue
-        starts, dones = op_pairs(ops.track)
-        yield starts + ops.first, dones + ops.first
-        for spans in sources:
-            if spans.track.kind == "async" and spans.line.plane is ops.line.plane:
+    planes: dict[int, list[_Source]] = {}
+    for one in sources:
+        planes.setdefault(one.track.plane_index, []).append(one)
+    for own in planes.values():
+        all_spans = [one for one in own if one.track.kind == "async"][:_MOST_LINES]
+        for ops in [one for one in own if one.track.kind == "ops"][:_MOST_LINES]:
+            starts, dones = op_pairs(ops.track)
+            yield starts + ops.first, dones + ops.first
+            for spans in all_spans:
                 begins, ends = span_ends(spans.track, ops.track, done_names.get(spans.first, {}))
                 yield begins[0] + ops.first, begins[1] + spans.first
                 yield ends[0] + spans.first, ends[1] + ops.first

@@ -38,8 +38,9 @@ def gaps(track: Track, least_ps: int = 1) -> tuple[Int64s, Int64s]:
     if not filled:
         return _lasting(np.array([track.span[0]]), np.array([track.span[1]]), least)
     begins, ends = filled[0]
-    start = np.concatenate([[track.span[0]], ends])
-    end = np.concatenate([begins, [track.span[1]]])
+    between = np.flatnonzero(begins[1:] - ends[:-1] >= least)
+    start = np.concatenate([[track.span[0]], ends[between], ends[-1:]])
+    end = np.concatenate([begins[:1], begins[between + 1], [track.span[1]]])
     start, end = _lasting(start, end, least)
     for begins, ends in filled[1:]:  # where events nest, the first lane's cover all others
         start, end = _lasting(*_less(start, end, begins, ends), least)

@@ -15,6 +15,9 @@ from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import busy_between
 from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
 
+_NAME_SEEN = 400
+"""Characters of a name that tell it from others."""
+
 SortKey = Literal["self", "total", "count", "name", "track"]
 TrackPlace = tuple[int, int]
 """A track of a timeline: index of its section, and its own in that section."""
@@ -122,7 +125,8 @@ class Measurement:
         if places is not None:
             order = order[self._is_of(places)[order]]
         chosen = order[:limit] if limit is None or limit >= 0 else order[::-1][:-limit]
-        return tuple(self._row(at) for at in chosen.tolist())
+        known: dict[tuple[int, int], str] = {}  # tracks share names, and one may be a megabyte
+        return tuple(self._row(at, known) for at in chosen.tolist())
 
     def count(self, places: Collection[TrackPlace]) -> int:
         """How many rows some tracks have."""
@@ -159,14 +163,17 @@ class Measurement:
     def _name(self, at: int) -> str:
         return self.names[int(self.of_track[at])].name(int(self.key[at]))
 
-    def _row(self, at: int) -> MeasuredRow:
+    def _row(self, at: int, known: dict[tuple[int, int], str]) -> MeasuredRow:
         share, key = self.tracks[int(self.of_track[at])], int(self.key[at])
+        of = id(self.names[int(self.of_track[at])]), key
+        if of not in known:
+            known[of] = self._name(at)
         return MeasuredRow(
             section=share.section,
             track=share.track,
             place=share.place,
             key=key,
-            name=self._name(at),
+            name=known[of],
             op_class=CLASSES[int(self.names[int(self.of_track[at])].classes[key])],
             occurrences=int(self.occurrences[at]),
             total_ps=int(self.total_ps[at]),
@@ -284,8 +291,9 @@ def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
     if track.kind != "async":  # these run side by side, none of them on another one's time
         own, nested = _self_times(lanes, totals)
     busy = int(totals[0].sum()) if nested else busy_between(track, start, end)
+    key = _joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes])
     return busy, _Inside(
-        key=_joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes]),
+        key=_by_name(key, track.names) if track.kind == "async" else key,
         total_ps=_joined(totals),
         self_ps=_joined(own),
         index=_joined([np.arange(lane.first, lane.first + len(lane)) for lane in lanes]),
@@ -294,6 +302,14 @@ def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
 
 def _joined(columns: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _by_name(keys: NDArray[np.int32], names: EventNames) -> NDArray[np.int32]:
+    """int32[n]: of keys with one name the first: asynchronous ops of many instructions are called the same."""
+    firsts: dict[str, int] = {}
+    present = distinct(keys.astype(np.int64))
+    first = [firsts.setdefault(names.name(key)[:_NAME_SEEN], key) for key in present.tolist()]
+    return np.array(first, np.int32)[np.searchsorted(present, keys)]
 
 
 def _cut(track: Track, lane: int, start: int, end: int) -> _Lane:

@@ -263,6 +263,15 @@ class Timeline:
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def step_at(self, time_ps: int) -> int | None:
+        """Index of the step that an instant is in: of the last that began by then, if it has not ended.
+
+        Where cores drift apart steps overlap a little; the later one counts then, as it does for an event that starts
+        where one ends.
+        """
+        begun = [at for at, step in enumerate(self.steps) if step.start_ps <= time_ps]
+        return begun[-1] if begun and time_ps < self.steps[begun[-1]].end_ps else None
+
     @property
     def event_count(self) -> int:
         """Events of all tracks, derived ones left out."""

@@ -65,6 +65,16 @@ _KINDS: dict[str, TrackKind] = {
     "Sparse Core Modules": "modules",
     "Sparse Core Ops": "ops",
 }
+_GPU_KINDS: dict[str, TrackKind] = {
+    "Steps": "steps",
+    "XLA Modules": "modules",
+    "XLA Ops": "ops",
+    "Name Scope": "scopes",
+    "TensorFlow Ops": "framework_ops",
+    "Framework Ops": "framework_ops",
+    "Source code": "source",
+}
+"""Lines that the profiler derives from a GPU's streams, by how their names end."""
 _ORDER: tuple[TrackKind, ...] = (
     "steps",
     "modules",
@@ -249,10 +259,9 @@ def _track(
     plane: Plane, index: int, found: _Columns, key: NDArray[np.int32], names: EventNames, kind: SectionKind
 ) -> Track:
     line = plane.lines[index]
-    of_kind: dict[SectionKind, TrackKind] = {"host": "thread", "gpu": "stream"}
     return Track(
         name=found.display_name or line.name or f"line {line.id}",
-        kind=_KINDS.get(line.name, "other") if kind in ("core", "sparse_core") else of_kind.get(kind, "other"),
+        kind=_kind_of(line.name, kind),
         names=names,
         start_ps=found.start_ps,
         end_ps=found.end_ps,
@@ -266,6 +275,15 @@ def _track(
         malformed=found.malformed,
         sort_id=found.display_id,
     )
+
+
+def _kind_of(name: str, kind: SectionKind) -> TrackKind:
+    """What a line of that name holds on a plane of that kind."""
+    if kind in ("core", "sparse_core"):
+        return _KINDS.get(name, "other")
+    if kind == "gpu":
+        return next((found for ending, found in _GPU_KINDS.items() if name.endswith(ending)), "stream")
+    return "thread" if kind == "host" else "other"
 
 
 def _section_kind(plane: Plane) -> SectionKind:

@@ -49,7 +49,7 @@ class TrackMatches:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Matches:
     """The events of a timeline that match a text.
 

@@ -87,7 +87,7 @@ def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
 
 def track_window(track: Track, edges: Int64s) -> TrackWindow:
     """All lanes of a track, flattened into one row."""
-    if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
+    if _has_many_lanes(track):
         return _many_lanes(track, edges)
     cells = len(edges) - 1
     count, busy = np.zeros(cells, np.int64), np.zeros((cells, len(CLASSES)), np.int64)
@@ -112,16 +112,16 @@ def track_window(track: Track, edges: Int64s) -> TrackWindow:
     return TrackWindow(edges, count, busy)
 
 
+def _has_many_lanes(track: Track) -> bool:
+    """Whether to go through all events at once takes less time than through one lane after the other."""
+    return track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth
+
+
 def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
     """`track_window` of a track with many lanes and few events in each: goes through these at once."""
     cells, classes = len(edges) - 1, len(CLASSES)
-    low, high = int(edges[0]), int(edges[-1])
-    at = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low))
+    at, first, last = _events_in(track, edges)
     start, end = track.start_ps[at], track.end_ps[at]
-    inside = (end > low) | (start == end)
-    at, start, end = at[inside], start[inside], end[inside]
-    first = np.maximum(np.searchsorted(edges, start, side="right") - 1, 0)
-    last = np.minimum(np.maximum(np.searchsorted(edges, end, side="left"), first + 1), cells)
     opens, closes = np.bincount(first, minlength=cells + 1), np.bincount(last, minlength=cells + 1)
     lasts = end > start
     at, start, end = at[lasts], start[lasts], end[lasts]
@@ -135,6 +135,40 @@ def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
     return TrackWindow(edges, np.cumsum(opens - closes)[:cells].astype(np.int64), busy)
 
 
+def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
+    """`rate_window` of a track with many lanes."""
+    cells, track = len(edges) - 1, rate.ops
+    at, first, last = _events_in(track, edges)
+    start, end = track.start_ps[at], track.end_ps[at]
+    work = rate.work[track.key[at]]
+    # of what each picosecond of an op counts; one of no duration does all in the cell that holds it
+    density = work / np.maximum(end - start, 1)
+    begins, ends = np.maximum(start, edges[first]), np.minimum(end, edges[last])
+    is_one = last == first + 1
+    inside = np.where(end > start, density * (ends - begins), work)
+    done = np.zeros(cells)
+    done += np.bincount(first[is_one], inside[is_one], cells)
+    first, last, begins, ends, density = (one[~is_one] for one in (first, last, begins, ends, density))
+    done += np.bincount(first, density * (edges[first + 1] - begins), cells)
+    done += np.bincount(last - 1, density * (ends - edges[last - 1]), cells)
+    whole = np.bincount(first + 1, density, cells + 1) - np.bincount(last - 1, density, cells + 1)
+    done += np.cumsum(whole)[:cells] * np.diff(edges)
+    out: NDArray[np.float64] = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
+    return out
+
+
+def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The events that a window touches, and the cells [first, last) that each is in."""
+    low, high = int(edges[0]), int(edges[-1])
+    at = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low)).astype(np.int64)
+    start, end = track.start_ps[at], track.end_ps[at]
+    inside = (end > low) | (start == end)
+    at, start, end = at[inside], start[inside], end[inside]
+    first = np.maximum(np.searchsorted(edges, start, side="right") - 1, 0)
+    last = np.minimum(np.maximum(np.searchsorted(edges, end, side="left"), first + 1), len(edges) - 1)
+    return at, first, last
+
+
 def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
     """Whether any event of a lane, events [begin, stop), is in a window."""
     if begin == stop:
@@ -145,6 +179,8 @@ def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
 def rate_window(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
     """float64[cells]: work per second of the ops in each cell, each op's spread evenly over its duration."""
     track = rate.ops
+    if _has_many_lanes(track):
+        return _many_lanes_rate(rate, edges)
     done = np.zeros(len(edges))
     for lane in range(track.depth):
         begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])

@@ -164,10 +164,30 @@ def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
         assert "Verdict and notes" in frame(app)
         await press(pilot, ["escape", "?"])
         text = frame(app)
-        assert "Select: the cursor" in text and "Zoom: in and out" in text and "Pan: a quarter" in text
-        assert "Timing: marks" in text
+        assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
+        assert "Timing: mark begin" in text
 
     scene(act, 120, 40)
+
+
+def test_escape_goes_back_to_where_a_jump_came_from() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, [*STEP, "o"])
+        assert app.tab_index == 2
+        await press(pilot, ["escape"])
+        assert app.tab_index == 3 and app.timeline.selection == "fusion.1"
+        await press(pilot, ["3", "escape"])
+        assert app.tab_index == 0, "a tab that was chosen by its key came from nowhere"
+
+    scene(act)
+
+
+def test_a_filter_leaves_the_search_in_force() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ["/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n"])
+        assert "match 3 of 12" in frame(app)
+
+    scene(act)
 
 
 def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:

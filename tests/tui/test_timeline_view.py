@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.timelines import two_cores
 from tests.timeline.build import timeline, track
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
+from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of
 from tpuprof.tui.tabs.timeline_rows import Row
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
@@ -48,6 +50,7 @@ def test_it_begins_with_everything_on_the_first_track(view: TimelineView) -> Non
 
 
 def test_steps_fill_the_window_one_after_the_other(view: TimelineView) -> None:
+    assert view.next_step(1) == "step 0, 1 of 4"
     assert view.next_step(1) == "step 1, 2 of 4"
     assert view.window.start_ps <= 50 * MS and view.window.end_ps >= 100 * MS
     assert view.window.span_ps < 60 * MS
@@ -106,6 +109,53 @@ def test_fit_shows_the_event_and_then_its_step(view: TimelineView) -> None:
     assert 10 * MS - MS <= view.window.start_ps <= 10 * MS < 17 * MS <= view.window.end_ps <= 18 * MS
     assert view.fit() == "step 0"
     assert view.window.span_ps >= 50 * MS
+
+
+def test_with_two_marks_fit_begins_with_the_interval(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    view.mark()
+    view.next_event(1)
+    view.next_event(1)
+    view.mark()
+    assert view.interval == (0, 27 * MS), "from event to event the second mark takes in the last one"
+    assert view.fit() == "the marked interval" and view.window.span_ps < 35 * MS
+    assert view.fit() == "" and view.window.span_ps < 10 * MS
+    assert view.fit() == "step 0"
+
+
+def test_a_part_of_an_event_can_be_marked(view: TimelineView) -> None:
+    view.next_step(1)
+    view.next_step(1)
+    view.move_cells(10)
+    view.mark()
+    view.move_cells(10)
+    view.mark()
+    assert view.interval is not None
+    assert view.interval[1] == view.cursor_ps < 98 * MS
+
+
+def test_a_step_selects_the_rows_first_event_in_it_and_counts_for_it() -> None:
+    spans = [StepSpan("0", 0, 1005), StepSpan("1", 1000, 2000)]  # this core's marker is 3 ps later than the earliest
+    marks = track([(0, 3, 1003, 0), (0, 1003, 2000, 1)], ("0", "1"), "steps", "Steps")
+    view = TimelineView(timeline([marks], steps=spans))
+    view.resize(50, 5)
+    for name in ("0", "1"):
+        assert view.next_step(1).startswith(f"step {name},")
+        assert _label(view) == name
+        facts = facts_of(view)
+        assert facts is not None and facts.step == name
+    assert view.next_step(-1).startswith("step 0,") and _label(view) == "0"
+
+
+def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
+    view = TimelineView(two_cores())
+    view.resize(100, 12)
+    while view.current is not None and view.current.kind != "rate":
+        view.move_rows(1)
+    view.show_span(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
+    view.move_cells(50)
+    assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak"
 
 
 def test_gaps_are_found_on_the_row(view: TimelineView) -> None:

@@ -13,7 +13,7 @@ from tpuprof.parsers.timeline.flows import Flow
 from tpuprof.parsers.timeline.model import Timeline, Track
 from tpuprof.parsers.xspace.metadata import StatValue
 from tpuprof.tui.draw.format import count, duration, percent, size
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.op_card import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 _LONGEST = 4000
 """Characters of a text that are shown."""
+
+_NAME_SEEN = 200
+"""Characters of a name that is but part of a line."""
+
+_MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50
+"""How many are listed."""
 
 _SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
 _DIRECTIONS = {1: "read", 2: "written"}
@@ -48,20 +54,22 @@ def event_lines(
     """
     section, item, index = event
     track = timeline.sections[section].tracks[item]
-    where = f"{timeline.sections[section].title}, {track.name}" + (f", lane {track.lane_of(index)}" * (track.depth > 1))
+    where = _place(timeline, section, item) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
     lines = wrap(track.label(index)[:_LONGEST], width, "strong", glyphs)
     lines += [fit([], width, glyphs), *_rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)]
-    for flow in flows:
+    for flow in flows[:_MOST_FLOWS]:
         lines += _flow_lines(timeline, flow, width, glyphs)
+    lines += _more(len(flows) - _MOST_FLOWS, width, glyphs)
     if excerpt is not None:
-        lines += [fit([], width, glyphs), *wrap(excerpt.path, width, "title", glyphs)]
+        lines += [fit([], width, glyphs), *wrap(excerpt.path[:_LONGEST], width, "title", glyphs)]
         lines += excerpt_lines(excerpt, width, glyphs)
     if isinstance(stats, str):
         return [*lines, fit([], width, glyphs), *wrap(stats, width, "warn", glyphs)]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
         if pairs:
             lines += [fit([], width, glyphs), fit([(title, "title")], width, glyphs)]
-            lines += _rows([(name, _value(name, value)) for name, value in pairs], width, glyphs)
+            lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], width, glyphs)
+            lines += _more(len(pairs) - _MOST_STATS, width, glyphs)
     text = track.names.long_name(int(track.key[index]))
     if text:
         lines += [
@@ -70,6 +78,17 @@ def event_lines(
         ]
         lines += wrap(text[:_LONGEST], width, "text", glyphs)
     return lines
+
+
+def _place(timeline: Timeline, section: int, item: int) -> str:
+    """Which track of which section."""
+    title = timeline.sections[section].title[:_NAME_SEEN]
+    return f"{title}, {timeline.sections[section].tracks[item].name[:_NAME_SEEN]}"
+
+
+def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """How many are left out, if any."""
+    return [fit([(f"and {number:,} more", "dim")], width, glyphs)] if number > 0 else []
 
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
@@ -84,9 +103,10 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
         own = self_time(track, index)
         share = f", {percent(100 * own / (end - start))}" if end > start else ""
         rows.append(("self time", duration(own, ascii_only, 6) + share))
-    step = next((step for step in timeline.steps if step.start_ps <= start < step.end_ps), None)
-    if step is not None:
-        rows.append(("in step", f"{step.name}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
+    at = timeline.step_at(start)
+    if at is not None:
+        step = timeline.steps[at]
+        rows.append(("in step", f"{step.name[:_NAME_SEEN]}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
     occurrences = int(track.counts[int(track.key[index])])
     rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))
     if track.kind not in _NEUTRAL:
@@ -97,10 +117,9 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
 
 def _flow_lines(timeline: Timeline, flow: Flow, width: int, glyphs: Glyphs) -> list[Line]:
     """Where an arrow leads to or comes from."""
-    section = timeline.sections[flow.section]
-    track = section.tracks[flow.track]
+    track = timeline.sections[flow.section].tracks[flow.track]
     key = ">" if flow.direction == "out" else "<"
-    words = f"{flow.kind}: {track.label(flow.event)[:200]} on {section.title}, {track.name}"
+    words = f"{flow.kind}: {track.label(flow.event)[:_NAME_SEEN]} on {_place(timeline, flow.section, flow.track)}"
     return wrap(words, width, "text", glyphs, [(f"{key} ", "key")])
 
 
@@ -108,7 +127,7 @@ def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[L
     """Names and values; a long value goes on below itself."""
     lines: list[Line] = []
     for name, value in rows:
-        label = clean(name[:200], glyphs.name == "ascii")
+        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.name == "ascii"), max(_LABEL, width // 2), glyphs)
         for part in value.splitlines() or ("",):
             lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
             label = ""
@@ -139,6 +158,6 @@ def _memory_access(raw: bytes) -> str:
     words = [
         f"{_SPACES.get(entry.memory_space, f'space {entry.memory_space}')} {size(entry.bytes_accessed)} "
         f"{_DIRECTIONS.get(entry.operation_type, 'moved')}"
-        for entry in entries
+        for entry in entries[:_MOST_ENTRIES]
     ]
     return ", ".join(words) or "none"

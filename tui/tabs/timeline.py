@@ -50,14 +50,10 @@ _LEAST_DRAG = 2
 _MOTIONS = (
     ("h l, left right", "Select: the cursor, a cell to the left or right"),
     ("j k, down up", "Next, previous row"),
-    (". ,", "Next, previous event of the row"),
-    ("Enter", "Everything about the event; a section opens or closes"),
-    ("w s, + -", "Zoom: in and out at the cursor; f fits, 0 shows all"),
-    ("a d", "Pan: a quarter of the window to the left or right"),
-    ("m m", "Timing: marks where an interval begins and ends, tells what ran in it"),
     ("g G, Home End", "First, last event of the row"),
     ("PgDn PgUp", "One screen of rows down, up"),
-    ("> <", "Along an arrow and back: launch to module, start to done"),
+    ("Enter", "Everything about the event; a section opens or closes"),
+    ("mouse", "Click points, a drag marks, the wheel scrolls, Ctrl zooms"),
 )
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (
@@ -68,8 +64,13 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     (
         "Shades",
         "a cell that hides several events has the colour of the class that takes most of its time, and is as full as "
-        "the cell is busy. The row of dots and digits says how many events each cell of the cursor's row holds.",
+        "the cell is busy.",
     ),
+    (
+        "C V D N H . ?",
+        "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one colour each.",
+    ),
+    ("Events a cell", "of the cursor's row: · one, 2 to 9, + from 10 on, # from 100 on."),
     ("Lanes", "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant."),
     (
         "MXU HBM",
@@ -118,8 +119,8 @@ class TimelineTab(Tab):
 
     # --- what it shows
 
-    def show_timeline(self, timeline: Timeline, hosts: int = 1) -> None:
-        """Shows a timeline; goes to what was asked for while it was not there.
+    def show_timeline(self, timeline: Timeline, hosts: int = 1) -> str:
+        """Shows a timeline; goes to what was asked for while it was not there, and says so.
 
         Args:
             hosts: of the run, of which this is one.
@@ -129,8 +130,7 @@ class TimelineTab(Tab):
         self._page = TimelinePage(timeline, hosts)
         self.redraw()
         wanted, self._wanted = self._wanted, None
-        if wanted is not None:
-            self.go_to(*wanted)
+        return self.go_to(*wanted) if wanted is not None else ""
 
     def show_flows(self, flows: Flows) -> None:
         """The arrows are there."""
@@ -198,10 +198,14 @@ class TimelineTab(Tab):
         selected = self._view.selected if self._view is not None else None
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
+        from tpuprof.parsers.framework_op import parse_framework_op  # noqa: PLC0415 - not for the first frame
+
         track, index = selected
+        text = track.names.long_name(int(track.key[index]))
         if track.kind == "framework_ops":
-            return track.names.long_name(int(track.key[index])) or track.label(index)
-        return track.label(index)
+            return parse_framework_op(text).name or track.label(index)
+        instruction, is_hlo, _ = text.partition(" = ")  # an asynchronous op's label is not the op's name
+        return instruction.lstrip("%") if is_hlo and track.kind == "async" else track.label(index)
 
     @property
     def motions(self) -> tuple[tuple[str, str], ...]:

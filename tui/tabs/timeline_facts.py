@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from tpuprof.parsers.device import HOLDS_OPS
 from tpuprof.parsers.timeline.classes import is_split
 from tpuprof.parsers.timeline.details import OpFacts, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Section, Track
-from tpuprof.tui.draw.format import duration
+from tpuprof.parsers.timeline.windows import rate_window
+from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent
+from tpuprof.tui.draw.timeline.graphs import counter_values
 from tpuprof.tui.draw.timeline.panel import EventFacts, MarkFacts
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
@@ -24,7 +28,8 @@ def facts_of(view: TimelineView) -> EventFacts | None:
     track, index = selected
     section = view.timeline.sections[view.event[0]]
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
-    step = next((step for step in view.timeline.steps if step.start_ps <= start < step.end_ps), None)
+    at = view.timeline.step_at(start)
+    step = None if at is None else view.timeline.steps[at]
     op = op_facts(track, index)
     seconds = (end - start) / 1e12
     flops, hbm = _work(op.flops, op), _work(op.hbm_bytes, op)
@@ -37,7 +42,7 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         base=base_name(view),
         duration_ps=end - start,
         self_ps=self_time(track, index) if track.depth > 1 else end - start,
-        step=None if step is None else step.name,
+        step=None if step is None else "~" * view.timeline.steps_are_inferred + step.name,
         step_fraction=None if step is None else (end - start) / max(1, step.end_ps - step.start_ps),
         occurrences=int(track.counts[int(track.key[index])]),
         is_op=track.kind == "ops" and _works(op),
@@ -106,8 +111,22 @@ def hint_of(view: TimelineView) -> str:
         return "no track is called so; Esc shows all of them"
     if row.kind == "section":
         return "Enter or z opens and closes the section, j goes on to its tracks"
-    if row.kind in ("rate", "counter"):
-        return (
-            "a graph; . and , go from op to op" if row.kind == "rate" else "a counter: its greatest value in each cell"
-        )
+    section = view.timeline.sections[row.section]
+    if row.kind == "rate":
+        return _rate_words(view, section.rates[row.item])
+    if row.kind == "counter":
+        value = float(counter_values(section.counters[row.item], view.cursor_edges)[0])
+        known = UNKNOWN if isnan(value) else f"{value:,.6g} {section.counters[row.item].unit}".rstrip()
+        return f"{section.title}, {section.counters[row.item].name}: {known} at the cursor, at most in its cell"
     return "no event here; . and , next and previous one, } next long gap"
+
+
+def _rate_words(view: TimelineView, rate: RateTrack) -> str:
+    """A rate in the cursor's cell, and what share of the peak that is."""
+    per_second = float(rate_window(rate, view.cursor_edges)[0])
+    words = (
+        f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{'FLOP/s' if rate.name == 'MXU' else 'B/s'}"
+    )
+    if rate.peak is None:
+        return f"{words}; the profile gives no peak"
+    return f"{words}, {percent(100 * per_second / rate.peak)} of peak"

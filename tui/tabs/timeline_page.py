@@ -23,7 +23,7 @@ from tpuprof.tui.draw.timeline.panel import panel_lines
 from tpuprof.tui.draw.timeline.rows import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.draw.timeline.signs import fill_of
 from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of, mark_facts
-from tpuprof.tui.tabs.timeline_rows import Row, main_track, overall_track
+from tpuprof.tui.tabs.timeline_rows import Row, TrackId, main_track, overall_track
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
 TOP_LINES = 3
@@ -69,6 +69,11 @@ class TimelinePage:
         self._hosts = hosts
         self._rows: dict[object, Line] = {}
         self._map: tuple[object, TrackWindow] | None = None
+        self._marks: tuple[object, NDArray[np.bool_] | None] = (None, None)
+        self._count: tuple[object, Line] | None = None
+        self._ranges: dict[object, str] = {}
+        self._overall = overall_track(timeline)
+        self._events = [_events_of(section) for section in timeline.sections]
         self._gutter = 0
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -90,7 +95,7 @@ class TimelinePage:
         if timeline.lost:
             lost = clean(timeline.lost[0][:1000], ascii_only)
             return fit([(" incomplete: ", "warn"), (lost, "dim")], width, glyphs)
-        words = f" {counted(timeline.event_count, 'event')} of host {timeline.host[:200]}"
+        words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
         words += f", one of {counted(self._hosts, 'host')}: H shows another" if self._hosts > 1 else ""
         return fit([(clean(words, ascii_only), "dim")], width, glyphs)
 
@@ -132,7 +137,7 @@ class TimelinePage:
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         heads: tuple[Span, ...] = (
             self._host_head(ascii_only),
-            (f" {self._base_name()} {marked.offset}", "strong" if marked.offset else "dim"),
+            (f" {self._base_name(ascii_only)} {marked.offset}", "strong" if marked.offset else "dim"),
             (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
         )
         bodies = (
@@ -147,24 +152,21 @@ class TimelinePage:
         timeline = self.view.timeline
         return (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim")
 
-    def _base_name(self) -> str:
+    def _base_name(self, ascii_only: bool) -> str:
         """What times are relative to."""
         view = self.view
         if view.base == "step" and view.step is not None:
-            return f"in step {view.timeline.steps[view.step].name[:20]}"
+            return f"in step {clean(view.timeline.steps[view.step].name[:20], ascii_only)}"
         return "from mark" if view.base == "mark" else "time"
 
     def _minimap(self, canvas: _Canvas) -> Line:
         """The first section's ops, or whatever stands for it, over the whole trace."""
         timeline = self.view.timeline
-        found = overall_track(timeline)
+        track = self._overall
         edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
-        matches = self.view.matches
-        if found is None:
+        if track is None:
             busy = TrackWindow(edges, np.zeros(canvas.cells, np.int64), np.zeros((canvas.cells, 7), np.int64))
-            track = None
         else:
-            track = found
             if self._map is None or self._map[0] != canvas.cells:
                 self._map = (canvas.cells, track_window(track, edges))
             busy = self._map[1]
@@ -173,9 +175,16 @@ class TimelinePage:
             canvas.glyphs,
             view=(self.view.window.start_ps, self.view.window.end_ps),
             fill=None if track is None else fill_of(track.kind),
-            match_cells=None if matches is None else matches.marks(edges),
+            match_cells=self._found_in(edges),
             lost_from_ps=None if track is None else _lost_from(track),
         )
+
+    def _found_in(self, edges: Int64s) -> NDArray[np.bool_] | None:
+        """bool[cells]: where over the whole trace a search found something."""
+        matches = self.view.matches
+        if self._marks[0] != (matches, len(edges)):
+            self._marks = (matches, len(edges)), None if matches is None else matches.marks(edges)
+        return self._marks[1]
 
     # --- rows
 
@@ -184,35 +193,34 @@ class TimelinePage:
         view = self.view
         kept: dict[object, Line] = {}
         lines = []
+        arrows = self._arrow_ends(canvas)
         for at in self._shown():
             row = view.rows[at]
             label = self._label(row, at == view.row, canvas.glyphs)
             if row.kind == "section" and row.section not in view.folding.closed:
-                lines.append(self._heading(view.timeline.sections[row.section], label, canvas))
+                lines.append(self._heading(row.section, label, canvas))
                 continue
-            key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), id(view.matches))
+            key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), view.matches)
             cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
-            for cell in self._arrow_ends(row, canvas):
-                cells = with_sign(cells, cell, canvas.glyphs.arrow)
+            for lane, cell in arrows.get(row.track_id, ()):
+                if row.kind == "flat" or lane == row.lane:
+                    cells = with_sign(cells, cell, canvas.glyphs.arrow)
             if at == view.row:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
         self._rows = kept
         return lines
 
-    def _arrow_ends(self, row: Row, canvas: _Canvas) -> list[int]:
-        """Cells of a row in which an event begins that an arrow joins to the selected one."""
-        cells = []
-        for flow in self.view.flows_here() if row.track_id is not None else ():
-            if row.track_id != (flow.section, flow.track):
-                continue
+    def _arrow_ends(self, canvas: _Canvas) -> dict[TrackId | None, set[tuple[int, int]]]:
+        """Lanes and cells in which events begin that arrows join to the selected one, by track."""
+        ends: dict[TrackId | None, set[tuple[int, int]]] = {}
+        for flow in self.view.flows_here():
             track = self.view.timeline.sections[flow.section].tracks[flow.track]
             start = int(track.start_ps[flow.event])
-            if row.kind == "lane" and track.lane_of(flow.event) != row.lane:
-                continue
             if canvas.edges[0] <= start < canvas.edges[-1]:
-                cells += cells_at(canvas.edges, (start,))
-        return cells
+                end = track.lane_of(flow.event), cells_at(canvas.edges, (start,))[0]
+                ends.setdefault((flow.section, flow.track), set()).add(end)
+        return ends
 
     def _selected_in(self, row: Row) -> int | None:
         """The selected event, where it is on a row."""
@@ -274,7 +282,7 @@ class TimelinePage:
         matches = self.view.matches
         if matches is None:
             return None
-        return next((one.matching for one in matches.tracks if one.place == row.track_id), None)
+        return None if row.track_id is None else matches.matching(row.track_id)
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
@@ -284,14 +292,13 @@ class TimelinePage:
         track = section.tracks[item]
         return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
-    def _heading(self, section: Section, label: Label, canvas: _Canvas) -> Line:
+    def _heading(self, at: int, label: Label, canvas: _Canvas) -> Line:
         """An open section's title and what is in it, all over the row."""
-        glyphs = canvas.glyphs
+        section, glyphs = self.view.timeline.sections[at], canvas.glyphs
         width = canvas.gutter + canvas.cells
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
-        events = sum(len(track) for track in section.tracks if not track.is_derived)
-        words = f"{counted(len(section.tracks), 'track')}, {counted(events, 'event')}"
-        words += f"  {section.plane}" if section.plane != section.title else ""
+        words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[at], 'event')}"
+        words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)
@@ -306,12 +313,14 @@ class TimelinePage:
             return Label("graph", section.rates[row.item].name, is_current=is_current, note=self._use(row))
         if row.kind == "counter":
             counter = section.counters[row.item]
-            return Label("graph", counter.name, is_current=is_current, note=range_label(counter, glyphs))
+            key = (row.section, row.item, glyphs.name)
+            note = self._ranges[key] = self._ranges.get(key) or range_label(counter, glyphs)
+            return Label("graph", counter.name, is_current=is_current, note=note)
         track = section.tracks[row.item]
         if row.kind == "lane" and row.lane:
             return Label("lane", str(row.lane), None, row.is_pinned, is_current)
         folds = None if track.depth < 2 else row.kind == "lane"
-        title = f"{section.title} {track.name}" if row.is_pinned else track.name
+        title = f"{track.name} {section.title[:80].partition(':')[0]}" if row.is_pinned else track.name
         return Label("track", title, folds, row.is_pinned, is_current)
 
     def _use(self, row: Row) -> str:
@@ -330,17 +339,25 @@ class TimelinePage:
         label = fit([(" events a cell", "dim")], canvas.gutter, canvas.glyphs)
         if row is None or found is None:
             return (*label, *fit([(canvas.glyphs.horizontal * canvas.cells, "rule")], canvas.cells, canvas.glyphs))
-        if row.kind == "lane":
-            window = lane_window(found[1], row.lane, canvas.edges)
-            counts = window.last - window.first
-        else:
-            counts = track_window(found[1], canvas.edges).count
-        return (*label, *count_line(counts, canvas.glyphs))
+        key = (row, view.window, canvas.cells, canvas.glyphs)
+        if self._count is None or self._count[0] != key:
+            if row.kind == "lane":
+                window = lane_window(found[1], row.lane, canvas.edges)
+                counts = window.last - window.first
+            else:
+                counts = track_window(found[1], canvas.edges).count
+            self._count = key, count_line(counts, canvas.glyphs)
+        return (*label, *self._count[1])
 
     def _panel(self, width: int, lines: int, glyphs: Glyphs) -> list[Line]:
         """What is under the cursor."""
         view = self.view
         return panel_lines(facts_of(view), width, lines, glyphs, marks=mark_facts(view), hint=hint_of(view))
+
+
+def _events_of(section: Section) -> int:
+    """Events of a section, derived ones left out."""
+    return sum(len(track) for track in section.tracks if not track.is_derived)
 
 
 def _lost_from(track: Track) -> int | None:

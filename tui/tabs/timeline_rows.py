@@ -16,6 +16,8 @@ TrackId = tuple[int, int]
 _OPEN_UP_TO: dict[TrackKind, int] = {"ops": 6, "async": 3, "modules": 2, "steps": 2}
 """Lanes up to which a track shows them all at first."""
 
+_STANDS_FOR: tuple[TrackKind, ...] = ("ops", "modules", "stream", "steps")
+
 _OPEN_CORES = 2
 """Cores whose sections are open at first where there are more than twice as many."""
 
@@ -137,9 +139,12 @@ def overall_track(timeline: Timeline) -> Track | None:
 
 
 def main_track(section: Section) -> int | None:
-    """The track that stands for a closed section: its ops, else its busiest kind; None for threads, which are many."""
-    for kind in ("ops", "modules", "stream", "steps"):
-        for item, track in enumerate(section.tracks):
-            if track.kind == kind:
-                return item
+    """The track that stands for a closed section: its ops or fullest stream; None for threads, which are many."""
+    most: dict[TrackKind, int] = {}
+    for item, track in enumerate(section.tracks if section.kind not in ("host", "other") else ()):
+        if track.kind not in most or len(track) > len(section.tracks[most[track.kind]]):
+            most[track.kind] = item
+    for kind in _STANDS_FOR:
+        if kind in most:
+            return most[kind]
     return 0 if len(section.tracks) == 1 else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
-from tpuprof.parsers.timeline.model import EventNames, StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.format import duration
@@ -30,8 +31,8 @@ EventId = tuple[int, int, int]
 _MARGIN = 20
 """One part of so many of a window is left free on either side of what is fitted into it."""
 
-_SEEN_IN_CELL = 4096
-"""Events of a cell among which the longest is looked for."""
+_MOST_FLOWS = 1000
+"""Arrows from an event, or to it, that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class TimelineView:
         self.base: Base = "trace"
         self.matches: Matches | None = None
         self.event: EventId | None = None
+        self._here: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
         self.cells, self.height = 80, 20
         self.window = self._whole()
         self.cursor_ps = timeline.first_ps
@@ -131,13 +133,19 @@ class TimelineView:
             return self.timeline.steps[step].start_ps
         if self.base == "mark" and self.marks:
             return self.marks[0]
-        return self.timeline.first_ps
+        return 0
 
     @property
     def cursor_cell(self) -> int:
         """The column of the cursor."""
         edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
         return max(0, min(int(np.searchsorted(edges, self.cursor_ps, side="right")) - 1, self.cells - 1))
+
+    @property
+    def cursor_edges(self) -> Int64s:
+        """int64[2]: begin and end of the cursor's cell."""
+        cell = self.cursor_cell
+        return cell_edges(self.window.start_ps, self.window.end_ps, self.cells)[cell : cell + 2]
 
     @property
     def interval(self) -> tuple[int, int] | None:
@@ -213,16 +221,22 @@ class TimelineView:
         self.window = self._whole()
 
     def fit(self) -> str:
-        """The selected event, or what lies between the marks, fills the window; again: the step around it."""
-        span = self._event_span() or self.interval
-        step = self.step
-        if span is not None and self.window != self._fitted(*span):
-            self.window = self._fitted(*span)
-            return ""
-        if step is None:
+        """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
+        found: list[tuple[str, tuple[int, int]]] = []
+        step, event, interval = self.step, self._event_span(), self.interval
+        if interval is not None:
+            found.append(("the marked interval", interval))
+        if event is not None:
+            found.append(("", event))
+        if step is not None:
+            span = self.timeline.steps[step]
+            found.append((f"step {span.name}", (span.start_ps, span.end_ps)))
+        windows = [self._fitted(*span) for _, span in found]
+        if not windows:
             return "nothing to fit: no event under the cursor, no interval and no step"
-        self._fit_step(self.timeline.steps[step])
-        return f"step {self.timeline.steps[step].name}"
+        at = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
+        self.window = windows[at]
+        return found[at][0]
 
     def show_span(self, start_ps: int, end_ps: int) -> None:
         """A stretch of time fills the window, with the cursor at its beginning."""
@@ -275,8 +289,8 @@ class TimelineView:
         cell = self.cursor_cell
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
-            lanes = _deepest_in(track, int(edges[cell]), int(edges[cell + 1]))
-        at = [_in_lane(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
+            lanes = deepest_lane(track, int(edges[cell]), int(edges[cell + 1]))
+        at = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
         index = next((one for one in reversed(at) if one is not None), None)
         return None if index is None else (section, item, index)
 
@@ -292,8 +306,8 @@ class TimelineView:
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
-            lanes = _nearest_lane(track, here, direction)
-        near = [_beside(track, lane, here, direction) for lane in lanes]
+            lanes = nearest_lane(track, here, direction)
+        near = [event_beside(track, lane, here, direction) for lane in lanes]
         keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
         if not keys:
             return "no event after this one on the row" if direction > 0 else "no event before this one on the row"
@@ -351,15 +365,30 @@ class TimelineView:
             return "this profile has no steps to move by"
         now = self.step
         at = (0 if direction > 0 else -1) if now is None else now + direction
-        if now is not None and direction < 0 and self.window != self._fitted(steps[now].start_ps, steps[now].end_ps):
-            at = now  # first the one the cursor is in
+        if now is not None:
+            span = steps[now].start_ps, steps[now].end_ps
+            is_wide = self.window.span_ps > 2 * (span[1] - span[0])
+            if is_wide or (direction < 0 and self.window != self._fitted(*span)):
+                at = now  # first the one that the cursor is in
         if not 0 <= at < len(steps):
             return "no step after this one" if direction > 0 else "no step before this one"
-        self.cursor_ps = steps[at].start_ps
-        self._fit_step(steps[at])
-        self.event = self._under_cursor()
+        self._enter_step(steps[at])
         what = "~step" if self.timeline.steps_are_inferred else "step"
         return f"{what} {steps[at].name}, {at + 1} of {len(steps)}"
+
+    def _enter_step(self, step: StepSpan) -> None:
+        """A step fills the window, with the cursor at its begin and the row's first event in it selected."""
+        self.cursor_ps = step.start_ps
+        self._fit_step(step)
+        self.event = None
+        row, found = self.current, self.track_of(self.current)
+        if row is None or found is None or row.kind == "rate":
+            return
+        (section, item), track = found
+        near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
+        starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
+        if starts and min(starts)[0] < step.end_ps:
+            self.event = (section, item, min(starts)[1])
 
     def next_gap(self, direction: int, ascii_only: bool = False) -> str:
         """To the next (1) or previous (-1) long gap of the row's track."""
@@ -377,10 +406,13 @@ class TimelineView:
         return f"gap of {duration(end - start, ascii_only)}"
 
     def flows_here(self) -> tuple[Flow, ...]:
-        """What leads to or from the selected event."""
+        """What leads to or from the selected event, as far as anyone could look at."""
         if self.flows is None or self.event is None:
             return ()
-        return self.flows.of(*self.event)
+        key = (self.flows, self.event)
+        if self._here is None or self._here[0] != key:
+            self._here = key, self.flows.of(*self.event, _MOST_FLOWS)
+        return self._here[1]
 
     def follow(self, direction: int) -> str:
         """Along an arrow from (1) or against one to (-1) the selected event."""
@@ -393,21 +425,20 @@ class TimelineView:
         if not arrows:
             return "no arrow leaves this event" if direction > 0 else "no arrow leads to this event"
         self.select((arrows[0].section, arrows[0].track, arrows[0].event))
-        return f"{arrows[0].kind}" + (f", 1 of {len(arrows)}" if len(arrows) > 1 else "")
+        number = f"{len(arrows):,}" if len(arrows) < _MOST_FLOWS else "very many"
+        return f"{arrows[0].kind}" + (f", 1 of {number}" if len(arrows) > 1 else "")
 
     def show_step(self, name: str) -> str:
         """The step of that name fills the window."""
         step = next((step for step in self.timeline.steps if step.name == name), None)
         if step is None:
             return f"step {name} is not on this host's timeline"
-        self.cursor_ps = step.start_ps
-        self._fit_step(step)
-        self.event = self._under_cursor()
+        self._enter_step(step)
         return f"step {name}"
 
     def show_op(self, name: str) -> str:
         """To the longest event of an op, with some time around it."""
-        event = _longest_of(self.timeline, name)
+        event = longest_called(self.timeline, name)
         if event is None:
             return f"no event of {name[:80]} on this host's timeline"
         self.select(event)
@@ -420,12 +451,17 @@ class TimelineView:
     # --- marks
 
     def mark(self) -> str:
-        """Sets the first mark, then the second, then begins anew."""
+        """Sets the first mark, then the second, then begins anew.
+
+        Marks are at the cursor; the second one is at the end of an event that the cursor is at the very start of, where
+        going from event to event takes it.
+        """
         span = self._event_span()
         if len(self.marks) != 1:
             self.marks = (self.cursor_ps,)
             return "marked; m again ends the interval"
-        end = span[1] if span is not None and self.cursor_ps >= self.marks[0] else self.cursor_ps
+        is_at_start = span is not None and self.cursor_ps == span[0] >= self.marks[0]
+        end = span[1] if span is not None and is_at_start else self.cursor_ps
         self.marks = (self.marks[0], end)
         return ""
 
@@ -491,8 +527,10 @@ class TimelineView:
     def filter(self, text: str) -> str:
         """Shows only tracks whose names hold a text; says how many."""
         self._arrange(replace(self.folding, wanted=text))
-        shown = len(self._rows_of_tracks()) + sum(row.kind in ("rate", "counter") for row in self.rows)
-        return counted(shown, "track") if text else ""
+        every = rows_of(self.timeline, replace(self.folding, closed=frozenset(), pinned=()))
+        shown = {row[1:3] for row in every if row.track_id is not None}
+        graphs = sum(row.kind in ("rate", "counter") for row in every)
+        return counted(len(shown) + graphs, "track") if text else ""
 
     def _arrange(self, folding: Folding, keep: bool = True) -> None:
         """Lays the rows out anew, with the cursor on the same track or section."""
@@ -552,97 +590,3 @@ class TimelineView:
             return "no match"
         self.select(found)
         return f"match {matches.label(found)}"
-
-
-def _longest_of(timeline: Timeline, name: str) -> EventId | None:
-    """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
-    for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
-        found: list[tuple[int, EventId]] = []
-        wanted: dict[int, NDArray[np.bool_] | None] = {}  # many tracks share their names
-        for section, item, track in _tracks(timeline, kinds):
-            if id(track.names) not in wanted:
-                wanted[id(track.names)] = _keys_called(track.names, name)
-            keys = wanted[id(track.names)]
-            rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
-            if not len(rows):
-                continue
-            longest = int(rows[np.argmax(track.end_ps[rows] - track.start_ps[rows])])
-            found.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
-        if found:
-            return max(found)[1]
-    return None
-
-
-def _keys_called(names: EventNames, name: str) -> NDArray[np.bool_] | None:
-    """bool[keys]: which keys have that name, long or short; None for none."""
-    found = [key for key in range(len(names)) if name in (names.name(key), names.long_name(key))]
-    if not found:
-        return None
-    out = np.zeros(len(names), np.bool_)
-    out[found] = True
-    return out
-
-
-def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int, Track]]:
-    """The tracks of some kinds, with their places."""
-    for at, section in enumerate(timeline.sections):
-        for item, track in enumerate(section.tracks):
-            if track.kind in kinds:
-                yield at, item, track
-
-
-def _in_lane(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
-    """The event of a lane at an instant, else the longest of its cell; None for an empty cell."""
-    part = track.lane(lane)
-    base = int(part.start)
-    start, end = track.start_ps[part], track.end_ps[part]
-    first = int(np.searchsorted(end, cell_start, side="right"))
-    last = int(np.searchsorted(start, cell_end, side="left"))
-    if first > 0 and start[first - 1] == end[first - 1] == cell_start:
-        first -= 1  # one of no duration, at the very beginning of the cell
-    if first >= last:
-        return None
-    at = int(np.searchsorted(start, instant, side="right")) - 1
-    if first <= at < last and (end[at] > instant or start[at] == instant):
-        return base + at
-    last = min(last, first + _SEEN_IN_CELL)
-    return base + first + int(np.argmax(end[first:last] - start[first:last]))
-
-
-def _deepest_in(track: Track, cell_start: int, cell_end: int) -> range:
-    """The deepest lane with an event in a cell; no lane where there is none."""
-    start, end = track.start_ps, track.end_ps
-    inside = np.flatnonzero((start < cell_end) & ((end > cell_start) | ((start == end) & (start == cell_start))))
-    return _lane_alone(track, inside[-1:])
-
-
-def _nearest_lane(track: Track, here: tuple[int, int], direction: int) -> range:
-    """The lane with the next (1) or previous (-1) event of a track, by start and then lane."""
-    instant, at_lane = here
-    border = int(track.lanes[max(0, min(at_lane + (direction > 0), track.depth))])
-    tied = np.flatnonzero(track.start_ps == instant)
-    tied = tied[tied >= border] if direction > 0 else tied[tied < border]
-    if len(tied):
-        return _lane_alone(track, tied[:1] if direction > 0 else tied[-1:])
-    beyond = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
-    start = track.start_ps[beyond]
-    near = beyond[start == (start.min() if direction > 0 else start.max())] if len(beyond) else beyond
-    return _lane_alone(track, near[:1] if direction > 0 else near[-1:])
-
-
-def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
-    """The lane of an event, if there is one."""
-    lane = track.lane_of(int(event[0])) if len(event) else 0
-    return range(lane, lane + len(event))
-
-
-def _beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
-    """The next event of a lane after (1) or before (-1) a place, by start and then lane."""
-    part = track.lane(lane)
-    base, count_ = int(part.start), int(part.stop) - int(part.start)
-    instant, at_lane = here
-    if direction > 0:
-        at = int(np.searchsorted(track.start_ps[part], instant, side="left" if lane > at_lane else "right"))
-        return lane, base + at if at < count_ else None
-    at = int(np.searchsorted(track.start_ps[part], instant, side="right" if lane < at_lane else "left")) - 1
-    return lane, base + at if at >= 0 else None

@@ -100,7 +100,7 @@ class Measured(Popup):
             (self._sort if not self._by_track else self._track_sort, "panel.key"),
         ]
         total = self._total if not self._by_track else len(self._tracks)
-        what = "track" if self._by_track else "name"
+        what = "track" if self._by_track else "row"
         listed = f", the first {count(self._count)} are listed" if total > self._count else ""
         spans.append((f"   {counted(total, what)}{listed}; events are cut to the interval", "panel.dim"))
         return pad(spans, width, "panel")
@@ -123,7 +123,11 @@ class Measured(Popup):
             share = self._tracks[at]
             part = percent(None if share.busy_fraction is None else 100 * share.busy_fraction)
             figures: tuple[str, ...] = (duration(share.busy_ps, ascii_only), part, count(share.events))
-            return pad(self._cells(f"{mark} ", f"{share.section}, {share.track}", "", figures, width, key), width, key)
+            return pad(
+                self._cells(f"{mark} ", f"{share.section[:80]}, {share.track[:200]}", "", figures, width, key),
+                width,
+                key,
+            )
         row = self._rows[at]
         length = self._measurement.duration_ps
         figures = (
@@ -134,7 +138,9 @@ class Measured(Popup):
             duration(row.average_ps, ascii_only),
         )
         name = f"{CLASS_LETTER[row.op_class]} {row.name[:200]}"
-        return pad(self._cells(f"{mark} ", name, f"{row.section}, {row.track}", figures, width, key), width, key)
+        return pad(
+            self._cells(f"{mark} ", name, f"{row.section[:80]}, {row.track[:200]}", figures, width, key), width, key
+        )
 
     def _cells(
         self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int, key: AnyKey
@@ -193,3 +199,8 @@ class Measured(Popup):
         else:
             longest = self._rows[self.cursor]
         self._chosen((*longest.place, longest.longest))
+
+
+def _place(section: str, track: str) -> str:
+    """Which track of which section; names may be of any length."""
+    return f"{section[:80]}, {track[:200]}"

@@ -55,7 +55,7 @@ def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs, fill: Fil
 
 def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
     """float64[cells]: the greatest value that the counter has in each cell; NaN where it has none yet."""
-    time, value = counter.time_ps, np.where(np.isfinite(counter.value), counter.value, np.nan)
+    time = counter.time_ps
     cells = len(edges) - 1
     first = np.maximum(np.searchsorted(time, edges[:-1], side="right") - 1, 0)
     last = np.searchsorted(time, edges[1:], side="left")
@@ -63,8 +63,10 @@ def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
     some = np.flatnonzero(last > first)
     if len(some):
         # a cell's values are from the one that holds at its begin to the last one before its end
-        bounds = np.stack([first[some], last[some]], axis=1).ravel()
-        out[some] = np.fmax.reduceat(np.append(value, np.nan), bounds)[::2]
+        begin, end = int(first[some[0]]), int(last[some[-1]])
+        value = counter.value[begin:end]
+        bounds = np.stack([first[some], last[some]], axis=1).ravel() - begin
+        out[some] = np.fmax.reduceat(np.append(np.where(np.isfinite(value), value, np.nan), np.nan), bounds)[::2]
     return out
 
 

@@ -14,6 +14,9 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, line_width
 _SEEN = 1000
 """Characters of a text that are looked at."""
 
+_COARSE = 10**8
+"""Picoseconds of which a hundredth, a microsecond, is always shown."""
+
 _DIGITS = 6
 """Significant digits of a measured time."""
 
@@ -216,9 +219,9 @@ def _shortened(entry: Entry, room: int, glyphs: Glyphs) -> Sequence[Span]:
 def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
     """An instant after the base, ``12.3457 s``, ``-4.20 µs`` or ``0``, precise to a hundredth of some duration.
 
-    Of one of less than a nanosecond, to that of a nanosecond: no clock is better.
+    Of one of less than a nanosecond, to that of a nanosecond: no clock is better. But always to a microsecond.
     """
-    digits = len(str(abs(ps))) - len(str(max(1000, precise_ps))) + 3
+    digits = len(str(abs(ps))) - len(str(max(1000, min(precise_ps, _COARSE)))) + 3
     return duration(ps, ascii_only, max(3, min(digits, 15)))
 
 
