@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.flatten import flattened
-from tpuprof.parsers.timeline.model import Section, Timeline, Track
+from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
 from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, rate_window, track_window
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.layout import clean, fit
@@ -165,7 +165,8 @@ class TimelinePage:
         track = self._overall
         edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
         if track is None:
-            busy = TrackWindow(edges, np.zeros(canvas.cells, np.int64), np.zeros((canvas.cells, 7), np.int64))
+            none = np.zeros((canvas.cells, len(CLASSES)), np.int64)
+            busy = TrackWindow(edges, none[:, 0], none)
         else:
             if self._map is None or self._map[0] != canvas.cells:
                 self._map = (canvas.cells, track_window(track, edges))

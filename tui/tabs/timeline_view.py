@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +16,7 @@ from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_c
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.tabs.timeline_rows import Folding, Row, TrackId, first_folding, is_open, main_track, rows_of
+from tpuprof.tui.tabs.timeline_rows import Folding, Row, TrackId, first_folding, main_track, rows_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.flows import Flow, Flows
@@ -86,11 +85,7 @@ class TimelineView:
     @property
     def pinned_rows(self) -> int:
         """Rows that do not scroll."""
-        return sum(1 for _ in self._leading_pins())
-
-    def _leading_pins(self) -> Sequence[Row]:
-        end = next((at for at, row in enumerate(self.rows) if not row.is_pinned), len(self.rows))
-        return self.rows[:end]
+        return next((at for at, row in enumerate(self.rows) if not row.is_pinned), len(self.rows))
 
     @property
     def current(self) -> Row | None:
@@ -503,13 +498,6 @@ class TimelineView:
         everything = frozenset(range(len(self.timeline.sections)))
         self._arrange(replace(self.folding, closed=frozenset() if self.folding.closed else everything))
         return ""
-
-    def is_track_open(self, row: Row) -> bool:
-        """Whether each lane of a row's track has its own row."""
-        track_id = row.track_id
-        return track_id is not None and is_open(
-            self.timeline.sections[row.section].tracks[row.item], track_id, self.folding
-        )
 
     def pin(self) -> str:
         """Pins the track under the cursor on top, or lets it go."""
