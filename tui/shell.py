@@ -389,7 +389,13 @@ class TpuprofApp(JumpingApp):
         from tpuprof.tui.widgets.measured import Measured  # noqa: PLC0415 - brings numpy
 
         self._open(
-            Measured(self.look, message.measurement, message.kinds, partial(self.timeline.select, message.timeline))
+            Measured(
+                self.look,
+                message.measurement,
+                message.kinds,
+                message.use,
+                partial(self.timeline.select, message.timeline),
+            )
         )
 
     def action_go_back(self) -> None:

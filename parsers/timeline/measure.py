@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s, covered, distinct, ranges
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track
-from tpuprof.parsers.timeline.windows import busy_between
+from tpuprof.parsers.timeline.windows import busy_between, rate_window
 from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
 
 _NAME_SEEN = 400
@@ -180,6 +180,20 @@ class Measurement:
             self_ps=int(self.self_ps[at]),
             longest=int(self.longest[at]),
         )
+
+
+def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float | None]:
+    """Of each rate, such as ``MXU``, the mean share of the peak between two instants, over the cores that have it.
+
+    None where a core's peak is unknown.
+    """
+    edges = np.array([start_ps, max(end_ps, start_ps + 1)], np.int64)
+    shares: dict[str, list[float | None]] = {}
+    for section in timeline.sections:
+        for rate in section.rates:
+            share = float(rate_window(rate, edges)[0]) / rate.peak if rate.peak else None
+            shares.setdefault(rate.name, []).append(share)
+    return {name: None if None in found else sum(filter(None, found)) / len(found) for name, found in shares.items()}
 
 
 def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackPlace] | None = None) -> Measurement:

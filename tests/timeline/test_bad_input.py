@@ -18,7 +18,7 @@ from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.timeline.details import event_stats
 from tpuprof.parsers.timeline.flows import Flow, read_flows
 from tpuprof.parsers.timeline.gaps import gaps
-from tpuprof.parsers.timeline.measure import measure
+from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read import read_timeline
 from tpuprof.parsers.timeline.search import find
@@ -153,11 +153,12 @@ def draw_all(found: Timeline, trace: Trace) -> None:
 
 def popups(found: Timeline) -> Iterator[Measured]:
     """What ran in the whole trace, with each set of characters."""
-    measured = measure(found, found.first_ps, found.last_ps)
+    span = found.first_ps, found.last_ps
+    measured = measure(found, *span)
     kinds = [found.sections[share.place[0]].tracks[share.place[1]].kind for share in measured.tracks]
     view = TimelineView(found)
     for glyphs in ALL_GLYPHS:
-        yield Measured(Look(palette("mono", False), glyphs), measured, kinds, view.select)
+        yield Measured(Look(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select)
 
 
 def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:CPU", timestamp_ns: int = 0) -> XSpace:

@@ -97,7 +97,10 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
         await press(pilot, ["g", "m", ".", ".", ".", "m"])
         assert isinstance(app.popups.popup, Measured)
         check_golden("timeline-measured-80x24", frame(app))
-        await press(pilot, ["t"])
+        assert "2 tracks, XLA Ops" in frame(app)
+        await press(pilot, ["c"])
+        assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
+        await press(pilot, ["c", "t"])
         assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
         await press(pilot, ["t", "s", "j", "enter"])
         assert app.popups.popup is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 
 from tests.support.timelines import two_cores
 from tests.timeline.build import timeline, track
+from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of
 from tpuprof.tui.tabs.timeline_rows import Row
 from tpuprof.tui.tabs.timeline_view import TimelineView
+from tpuprof.tui.widgets.measured import together
 
 MS = 10**9
 
@@ -156,6 +159,43 @@ def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
     view.show_span(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
     view.move_cells(50)
     assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak"
+
+
+def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.show_span(0, 20 * MS)
+    view.cursor_ps, view.event = 8 * MS, None
+    assert hint_of(view) == "Chip 0, XLA Ops: nothing for 3.00 ms, from alpha to beta"
+    view.move_rows(-1)
+    view.cursor_ps, view.event = 199 * MS, None
+    assert hint_of(view).startswith("Chip 0, XLA Modules: no event here")
+
+
+def test_what_ran_is_put_together_over_the_cores() -> None:
+    made = two_cores()
+    apart = measure(made, 0, 120 * MS).rows()
+    merged = {one.row.name: one for one in together(apart)}
+    fusion = merged["fusion.1"]
+    assert (fusion.tracks, fusion.row.section, fusion.row.occurrences, fusion.row.self_ps) == (
+        2,
+        "2 tracks",
+        2,
+        72 * MS,
+    )
+    host = merged["Execute"]
+    assert (host.tracks, host.row.section) == (1, "Host threads")
+    assert sum(one.row.self_ps for one in merged.values()) == sum(row.self_ps for row in apart)
+    slowest = merged["all-reduce.2"].row
+    assert (slowest.place, slowest.self_ps) == ((0, 2), 36 * MS), "the event to go to is the slower core's"
+
+
+def test_mean_use_is_over_the_cores_and_unknown_without_a_peak() -> None:
+    made = two_cores()
+    assert mean_use(made, 30 * MS, 66 * MS)["MXU"] == pytest.approx(8e12 / 0.036 / 200e12)
+    core = made.sections[1]
+    unknown = dataclasses.replace(core, rates=(dataclasses.replace(core.rates[0], peak=None),))
+    sections = (made.sections[0], unknown, made.sections[2])
+    assert mean_use(dataclasses.replace(made, sections=sections), 0, MS) == {"MXU": None}
 
 
 def test_gaps_are_found_on_the_row(view: TimelineView) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -96,8 +96,15 @@ class OpenText(Message):
 class OpenMeasurement(Message):
     """What ran in an interval is to be listed above the page."""
 
-    def __init__(self, timeline: Timeline, measurement: Measurement, kinds: Sequence[TrackKind]) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        measurement: Measurement,
+        kinds: Sequence[TrackKind],
+        use: Mapping[str, float | None],
+    ) -> None:
         super().__init__()
+        self.use = use
         self.timeline = timeline
         self.measurement = measurement
         self.kinds = kinds
@@ -367,11 +374,11 @@ class TimelineTab(Tab):
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
-        from tpuprof.parsers.timeline.measure import measure  # noqa: PLC0415
+        from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
 
         found = measure(timeline, start_ps, end_ps)
         kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in found.tracks]
-        self.post_message(OpenMeasurement(timeline, found, kinds))
+        self.post_message(OpenMeasurement(timeline, found, kinds, mean_use(timeline, start_ps, end_ps)))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""

@@ -8,10 +8,12 @@ from tpuprof.parsers.device import HOLDS_OPS
 from tpuprof.parsers.timeline.classes import is_split
 from tpuprof.parsers.timeline.details import OpFacts, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Section, Track
+from tpuprof.parsers.timeline.pick import event_beside
 from tpuprof.parsers.timeline.windows import rate_window
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent
 from tpuprof.tui.draw.timeline.graphs import counter_values
 from tpuprof.tui.draw.timeline.panel import EventFacts, MarkFacts
+from tpuprof.tui.tabs.timeline_rows import Row
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
 _MOST_ARROWS = 4
@@ -118,7 +120,23 @@ def hint_of(view: TimelineView) -> str:
         value = float(counter_values(section.counters[row.item], view.cursor_edges)[0])
         known = UNKNOWN if isnan(value) else f"{value:,.6g} {section.counters[row.item].unit}".rstrip()
         return f"{section.title}, {section.counters[row.item].name}: {known} at the cursor, at most in its cell"
-    return "no event here; . and , next and previous one, } next long gap"
+    where = f"{section.title}, {section.tracks[row.item].name}: "
+    return where + (_gap_words(view, row) or "no event here; . and , next and previous one, } next long gap")
+
+
+def _gap_words(view: TimelineView, row: Row) -> str:
+    """How long nothing runs around the cursor in its lane, and between what; nothing for a track of several lanes."""
+    track = view.timeline.sections[row.section].tracks[row.item]
+    if row.kind != "lane":
+        return ""
+    before = event_beside(track, row.lane, (view.cursor_ps + 1, 0), -1)[1]
+    after = event_beside(track, row.lane, (view.cursor_ps, track.depth), 1)[1]
+    if before is None or after is None:
+        return ""
+    begin, end = int(track.end_ps[before]), int(track.start_ps[after])
+    if not begin <= view.cursor_ps < end:
+        return ""
+    return f"nothing for {duration(end - begin)}, from {track.label(before)[:80]} to {track.label(after)[:80]}"
 
 
 def _rate_words(view: TimelineView, rate: RateTrack) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
 from tpuprof.parsers.timeline.model import TrackKind
-from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.format import count, duration, percent, share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
@@ -21,6 +22,9 @@ _SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
 _MOST_ROWS = 2000
 """Rows that are listed; what comes after them takes next to no time."""
 
+_MOST_MERGED = 12_000
+"""Rows up to which they are put together over cores: of a part of them the sums would be wrong."""
+
 _HEAD = 2
 
 _WIDE = 92
@@ -29,32 +33,82 @@ _WIDE = 92
 _ROOM_FOR_TRACK = 40
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A row of the list, and how many tracks it is the sum of."""
+
+    row: MeasuredRow
+    tracks: int = 1
+
+
+def together(rows: Sequence[MeasuredRow]) -> list[_Listed]:
+    """The rows with those of one name put together over all tracks of one name, as the cores' are: sums.
+
+    The event to go to is that of the row with the longest time on average.
+    """
+    groups: dict[tuple[str, str], list[MeasuredRow]] = {}
+    for row in rows:
+        groups.setdefault((row.track, row.name), []).append(row)
+    out = []
+    for group in groups.values():
+        slowest = max(group, key=lambda row: row.average_ps)
+        tracks = len({row.place for row in group})
+        merged = replace(
+            slowest,
+            section=slowest.section if tracks == 1 else f"{tracks} tracks",
+            occurrences=sum(row.occurrences for row in group),
+            total_ps=sum(row.total_ps for row in group),
+            self_ps=sum(row.self_ps for row in group),
+        )
+        out.append(_Listed(merged, tracks))
+    return out
+
+
+_ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
+    "self": lambda one: (-one.row.self_ps,),
+    "total": lambda one: (-one.row.total_ps,),
+    "count": lambda one: (-one.row.occurrences,),
+    "name": lambda one: (one.row.name, -one.row.self_ps),
+    "track": lambda one: (one.row.track, -one.row.self_ps),
+}
+
+
 class Measured(Popup):
-    """Lists what ran in an interval.
+    """Lists what ran in an interval, over all cores or for each.
 
     Steps and module runs, which contain all the rest, are tracks of the list but no names.
 
     Args:
         measurement: what was counted.
         kinds: of the tracks, in the order of `Measurement.tracks`.
+        use: of each rate its mean share of the peak, 0-1, over the cores; None where there is no peak.
         chosen: called with the event to go to: the longest of the row that was chosen.
     """
 
     def __init__(
-        self, look: Look, measurement: Measurement, kinds: Sequence[TrackKind], chosen: Callable[[EventId], object]
+        self,
+        look: Look,
+        measurement: Measurement,
+        kinds: Sequence[TrackKind],
+        use: Mapping[str, float | None],
+        chosen: Callable[[EventId], object],
     ) -> None:
         super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.name == 'ascii')}")
         self._measurement = measurement
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
         self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
-        self._total = measurement.count(self._places)
+        self._total = 0
+        self._together: list[_Listed] | None = None
         self._busy = [share for share in measurement.tracks if share.events]
+        self._use = use
         self._by_track = False
+        self._can_merge = measurement.count(self._places) <= _MOST_MERGED
+        self._is_apart = not self._can_merge
         self._sort: SortKey = "self"
         self._reverse = False
         self.cursor = 0
-        self._rows: tuple[MeasuredRow, ...] = ()
+        self._rows: tuple[_Listed, ...] = ()
         self._tracks: tuple[TrackShare, ...] = ()
         self._arrange()
 
@@ -66,9 +120,19 @@ class Measured(Popup):
             if self._sort != "track":
                 shares.sort(key=lambda share: -share.busy_ps)
             self._tracks = tuple(shares[::step])
+        elif self._is_apart:
+            self._rows = tuple(map(_Listed, self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)))
+            self._total = self._measurement.count(self._places)
         else:
-            self._rows = self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)
+            merged = sorted(self._merged(), key=_ORDER[self._sort])
+            self._rows, self._total = tuple(merged[::step][:_MOST_ROWS]), len(merged)
         self.cursor = 0
+
+    def _merged(self) -> list[_Listed]:
+        """The rows over all cores; put together once."""
+        if self._together is None:
+            self._together = together(self._measurement.rows(_MOST_MERGED, "self", self._places))
+        return self._together
 
     @property
     def _count(self) -> int:
@@ -81,7 +145,9 @@ class Measured(Popup):
     def foot(self) -> str:
         """The keys."""
         other = "by name" if self._by_track else "by track"
-        return f"s sort  S reverse  t {other}  Enter goes there  Esc closes"
+        words = "together" if self._is_apart else "apart"
+        cores = f"  c cores {words}" if self._can_merge and not self._by_track else ""
+        return f"s sort  S reverse  t {other}{cores}  Enter goes there  Esc closes"
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
         """The headings, and the rows around the cursor."""
@@ -102,7 +168,9 @@ class Measured(Popup):
         total = self._total if not self._by_track else len(self._tracks)
         what = "track" if self._by_track else "row"
         listed = f", the first {count(self._count)} are listed" if total > self._count else ""
-        spans.append((f"   {counted(total, what)}{listed}; events are cut to the interval", "panel.dim"))
+        spans.append((f"   {counted(total, what)}{listed}; cut to the interval", "panel.dim"))
+        for name, fraction in self._use.items():
+            spans += [(f"   {name} ", "panel.dim"), (share(fraction), "panel.strong")]
         return pad(spans, width, "panel")
 
     @property
@@ -120,16 +188,16 @@ class Measured(Popup):
         mark = self.look.glyphs.mark if at == self.cursor else " "
         key: AnyKey = "panel.cursor" if at == self.cursor else "panel"
         if self._by_track:
-            share = self._tracks[at]
-            part = percent(None if share.busy_fraction is None else 100 * share.busy_fraction)
-            figures: tuple[str, ...] = (duration(share.busy_ps, ascii_only), part, count(share.events))
+            track = self._tracks[at]
+            part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
+            figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
             return pad(
-                self._cells(f"{mark} ", f"{share.section[:80]}, {share.track[:200]}", "", figures, width, key),
+                self._cells(f"{mark} ", f"{track.section[:80]}, {track.track[:200]}", "", figures, width, key),
                 width,
                 key,
             )
-        row = self._rows[at]
-        length = self._measurement.duration_ps
+        row = self._rows[at].row
+        length = self._measurement.duration_ps * self._rows[at].tracks
         figures = (
             duration(row.self_ps, ascii_only),
             percent(100 * row.self_ps / length if length else None),
@@ -168,6 +236,9 @@ class Measured(Popup):
         elif key == "S":
             self._reverse = not self._reverse
             self._arrange()
+        elif key == "c" and self._can_merge and not self._by_track:
+            self._is_apart = not self._is_apart
+            self._arrange()
         elif key == "t":
             self._by_track = not self._by_track
             self._arrange()
@@ -197,7 +268,7 @@ class Measured(Popup):
             place = self._tracks[self.cursor].place
             longest = self._measurement.rows(1, "total", (place,))[0]
         else:
-            longest = self._rows[self.cursor]
+            longest = self._rows[self.cursor].row
         self._chosen((*longest.place, longest.longest))
 
 
