@@ -138,8 +138,8 @@ def read_timeline(
     for (plane, index), found in zip(chosen, columns, strict=True):
         if len(found.start_ps):
             by_plane.setdefault(plane.index, []).append((index, found))
-    counted = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
-    planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in counted]
+    with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
+    planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
     sections = [_section(plane, by_plane.get(plane.index, ())) for plane in planes]
     sections = [section for section in sections if section.tracks or section.counters]
     sections.sort(key=lambda section: _SECTIONS.index(section.kind))

@@ -19,7 +19,7 @@ from tpuprof.tui.widgets.line_canvas import Look
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.details import EventStats
-    from tpuprof.parsers.timeline.flows import Flows
+    from tpuprof.parsers.timeline.flows import Flow, Flows
     from tpuprof.parsers.timeline.measure import Measurement
     from tpuprof.parsers.timeline.model import Timeline, TrackKind
     from tpuprof.tui.tabs.timeline_page import TimelinePage
@@ -70,7 +70,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
         "C V D N H . ?",
         "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one colour each.",
     ),
-    ("Events a cell", "of the cursor's row: · one, 2 to 9, + from 10 on, # from 100 on."),
+    ("Events a cell", "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on."),
     ("Lanes", "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant."),
     (
         "MXU HBM",
@@ -263,7 +263,7 @@ class TimelineTab(Tab):
         if view.current is not None and view.current.kind == "section":
             self.command("fold")
         elif view.event is not None:
-            self._fetch_stats(view.timeline, view.event)
+            self._fetch_stats(view.timeline, view.event, view.flows_here())
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
@@ -350,7 +350,7 @@ class TimelineTab(Tab):
     # --- work that takes time
 
     @work(thread=True, exclusive=True, group="stats", description="stats")
-    def _fetch_stats(self, timeline: Timeline, event: EventId) -> None:
+    def _fetch_stats(self, timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> None:
         from tpuprof.parsers.errors import ProfileError  # noqa: PLC0415
         from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
         from tpuprof.tui.draw.event_details import event_lines  # noqa: PLC0415
@@ -363,7 +363,6 @@ class TimelineTab(Tab):
             stats = read_event_stats(timeline.path, track, index)
         except ProfileError as error:
             stats = error.sentence
-        flows = self._view.flows.of(*event) if self._view is not None and self._view.flows is not None else ()
         source = op_facts(track, index).source
         excerpt = source_excerpt(source) if source else None
 
