@@ -76,7 +76,7 @@ class Session:
         self._modules: dict[str, HloModules] = {}
         self._overviews: dict[str | None, Overview] = {}
         self._ops: dict[str | None, OpsPage] = {}
-        self._timeline: tuple[str, Timeline] | None = None
+        self._timeline: tuple[tuple[str, bool], Timeline] | None = None
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -152,24 +152,22 @@ class Session:
         from tpuprof.parsers.timeline.read import needed_bytes as timeline_bytes  # noqa: PLC0415
         from tpuprof.parsers.timeline.read import read_timeline  # noqa: PLC0415
 
-        if with_steps:
-            self._summarised(host)
         failures: list[ProfileError] = []
         for file in _best_first(self._chosen(host)):
-            if self._timeline is not None and self._timeline[0] == file.path:
+            if self._timeline is not None and self._timeline[0] == (file.path, with_steps):
                 return self._timeline[1]
             meter = _Meter((file,), self._on_progress, self._is_cancelled)
-            meter.begin(0)
             try:
+                steps, inferred = self._step_spans(file.host) if with_steps else ((), False)
+                meter.begin(0)
                 with closing(Trace.open(file.path)) as trace:
                     meter.opened(timeline_bytes(trace))
                     self._timeline = None  # never two at once
-                    steps, inferred = self._step_spans(file.host) if with_steps else ((), False)
                     made = read_timeline(trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads())
             except ProfileError as error:
                 failures.append(error)
                 continue
-            self._timeline = (file.path, made)
+            self._timeline = ((file.path, with_steps), made)
             return made
         raise failures[0] if failures else self._nothing_to_read()
 

@@ -12,6 +12,7 @@ from tpuprof.parsers.logdir import open_logdir
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import Progress, Session
 from tpuprof.parsers.xspace import trace as trace_module
+from tpuprof.tui.demo import demo_path
 
 
 def host_bytes(step_ps: int, count: int = 4) -> bytes:
@@ -113,3 +114,11 @@ def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: py
     with pytest.raises(Cancelled):
         Session(open_logdir(str(logdir)).find_run(None), is_cancelled=is_cancelled).overview()
     assert calls == 6
+
+
+def test_a_timeline_with_steps_is_not_the_one_without() -> None:
+    session = Session(open_logdir(demo_path()).find_run(None))
+    without = session.timeline(with_steps=False)
+    assert without.steps == () and session.timeline(with_steps=False) is without
+    assert len(session.timeline().steps) == 20
+    assert session.timeline() is session.timeline()

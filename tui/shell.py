@@ -8,6 +8,7 @@ import signal
 import time
 from ast import literal_eval
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -273,6 +274,7 @@ class TpuprofApp(JumpingApp):
     def _draw_header(self, width: int, height: int) -> list[AnyLine]:
         page = self.overview.page_shown
         words = heading(self.path, self.logdir, self.run_shown, self.host_shown, page, self.tab_index)
+        words = replace(words, notes_key=key_of(by_name("notes"), self.situation))
         return header_lines(words, width, self.look.glyphs)
 
     def _draw_detail(self, width: int, height: int) -> list[AnyLine]:

@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s, covered, distinct, ranges
 from tpuprof.parsers.pages.overview_page import OpClass
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track
-from tpuprof.parsers.timeline.windows import busy_between, rate_window
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.windows import busy_between, lane_events, mean_rate
 from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
 
 _NAME_SEEN = 400
 """Characters of a name that tell it from others."""
 
 SortKey = Literal["self", "total", "count", "name", "track"]
-TrackPlace = tuple[int, int]
-"""A track of a timeline: index of its section, and its own in that section."""
-
 _SMALL = 1 << 12
 """Events up to which tracks are summed up together."""
 
@@ -43,7 +40,7 @@ class TrackShare:
 
     section: str
     track: str
-    place: TrackPlace
+    place: TrackId
     busy_ps: int
     events: int
     busy_fraction: float | None
@@ -66,7 +63,7 @@ class MeasuredRow:
 
     section: str
     track: str
-    place: TrackPlace
+    place: TrackId
     key: int
     name: str
     op_class: OpClass
@@ -113,7 +110,7 @@ class Measurement:
         return self.end_ps - self.start_ps
 
     def rows(
-        self, limit: int | None = None, sort: SortKey = "self", places: Collection[TrackPlace] | None = None
+        self, limit: int | None = None, sort: SortKey = "self", places: Collection[TrackId] | None = None
     ) -> tuple[MeasuredRow, ...]:
         """The rows, the largest first; by name or track in order, and within these by self time.
 
@@ -128,11 +125,11 @@ class Measurement:
         known: dict[tuple[int, int], str] = {}  # tracks share names, and one may be a megabyte
         return tuple(self._row(at, known) for at in chosen.tolist())
 
-    def count(self, places: Collection[TrackPlace]) -> int:
+    def count(self, places: Collection[TrackId]) -> int:
         """How many rows some tracks have."""
         return int(np.count_nonzero(self._is_of(places)))
 
-    def _is_of(self, places: Collection[TrackPlace]) -> NDArray[np.bool_]:
+    def _is_of(self, places: Collection[TrackId]) -> NDArray[np.bool_]:
         """bool[rows]: the rows of some tracks."""
         chosen = np.array([share.place in places for share in self.tracks], np.bool_)
         return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)
@@ -187,16 +184,15 @@ def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float 
 
     None where a core's peak is unknown.
     """
-    edges = np.array([start_ps, max(end_ps, start_ps + 1)], np.int64)
     shares: dict[str, list[float | None]] = {}
     for section in timeline.sections:
         for rate in section.rates:
-            share = float(rate_window(rate, edges)[0]) / rate.peak if rate.peak else None
+            share = mean_rate(rate, start_ps, max(end_ps, start_ps + 1)) / rate.peak if rate.peak else None
             shares.setdefault(rate.name, []).append(share)
     return {name: None if None in found else sum(filter(None, found)) / len(found) for name, found in shares.items()}
 
 
-def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackPlace] | None = None) -> Measurement:
+def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None = None) -> Measurement:
     """What ran between two instants, events cut to the interval.
 
     Self times are of what is left of the events after the cut, so that those of the parts of an interval add up to the
@@ -278,16 +274,6 @@ class _Lane:
 
     def __len__(self) -> int:
         return len(self.start_ps)
-
-
-def lane_events(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
-    """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
-    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-    first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="left"))
-    if first < stop and track.end_ps[first] == start_ps and track.start_ps[first] < start_ps:
-        first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
-    last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
-    return first, max(first, last)
 
 
 def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:

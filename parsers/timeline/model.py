@@ -9,6 +9,7 @@ All times are int64 picoseconds on the trace's clock.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -37,6 +38,12 @@ TrackKind = Literal[
     "other",
 ]
 SectionKind = Literal["core", "sparse_core", "gpu", "host", "other"]
+
+TrackId = tuple[int, int]
+"""A track of a timeline: index of its section, and its own in that section."""
+
+EventId = tuple[int, int, int]
+"""An event of a timeline: index of its section, of its track in that section, and its own in the track."""
 
 LANE_EVENTS_A_BLOCK = 64
 """Events between two entries of a track's running sums."""
@@ -269,8 +276,13 @@ class Timeline:
         Where cores drift apart steps overlap a little; the later one counts then, as it does for an event that starts
         where one ends.
         """
-        begun = [at for at, step in enumerate(self.steps) if step.start_ps <= time_ps]
-        return begun[-1] if begun and time_ps < self.steps[begun[-1]].end_ps else None
+        at = self.step_begun(time_ps)
+        return at if at is not None and time_ps < self.steps[at].end_ps else None
+
+    def step_begun(self, time_ps: int) -> int | None:
+        """Index of the last step that began by an instant; None before the first."""
+        at = bisect_right(self.steps, time_ps, key=lambda step: step.start_ps) - 1
+        return at if at >= 0 else None
 
     @property
     def event_count(self) -> int:

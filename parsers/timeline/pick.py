@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.framework_op import parse_framework_op
-from tpuprof.parsers.timeline.model import EventNames, Timeline, Track
-
-EventId = tuple[int, int, int]
-"""Section, track in it, and event in that."""
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
+from tpuprof.parsers.timeline.windows import lane_events
 
 _SEEN_IN_CELL = 4096
 """Events of a cell among which the longest is looked for."""
@@ -61,20 +59,14 @@ def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int
 
 def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
     """The event of a lane at an instant, else the longest of its cell; None for an empty cell."""
-    part = track.lane(lane)
-    base = int(part.start)
-    start, end = track.start_ps[part], track.end_ps[part]
-    first = int(np.searchsorted(end, cell_start, side="right"))
-    last = int(np.searchsorted(start, cell_end, side="left"))
-    if first > 0 and start[first - 1] == end[first - 1] == cell_start:
-        first -= 1  # one of no duration, at the very beginning of the cell
-    if first >= last:
+    first, last = lane_events(track, lane, cell_start, cell_end)
+    if first == last:
         return None
-    at = int(np.searchsorted(start, instant, side="right")) - 1
-    if first <= at < last and (end[at] > instant or start[at] == instant):
-        return base + at
+    at = first + int(np.searchsorted(track.start_ps[first:last], instant, side="right")) - 1
+    if at >= first and (track.end_ps[at] > instant or track.start_ps[at] == instant):
+        return at
     last = min(last, first + _SEEN_IN_CELL)
-    return base + first + int(np.argmax(end[first:last] - start[first:last]))
+    return first + int(np.argmax(track.end_ps[first:last] - track.start_ps[first:last]))
 
 
 def deepest_lane(track: Track, cell_start: int, cell_end: int) -> range:

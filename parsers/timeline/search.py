@@ -16,11 +16,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s, ranges
 from tpuprof.parsers.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
-from tpuprof.parsers.timeline.model import EventNames, Timeline, Track
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_window
-
-EventPlace = tuple[int, int, int]
-"""An event of a timeline: index of its section, of its track in that section, and its own in the track."""
 
 FEW = 1 << 16
 """Matches of a track up to which their places are kept, all in all 24 bytes each."""
@@ -75,12 +72,12 @@ class Matches:
         """Matching events by track; tracks without any are missing."""
         return {one.place: one.count for one in self.tracks}
 
-    def is_match(self, event: EventPlace) -> bool:
+    def is_match(self, event: EventId) -> bool:
         """Whether an event matches."""
         one = self._by_place.get(event[:2])
         return one is not None and bool(one.matching[one.track.key[event[2]]])
 
-    def next_after(self, time_ps: int, direction: int = 1, event: EventPlace | None = None) -> EventPlace | None:
+    def next_after(self, time_ps: int, direction: int = 1, event: EventId | None = None) -> EventId | None:
         """The next or previous match, None where there is none: wrapping round is the caller's.
 
         Args:
@@ -95,13 +92,13 @@ class Matches:
             return None
         return (min(hits) if direction > 0 else max(hits))[1]
 
-    def position(self, event: EventPlace) -> int:
+    def position(self, event: EventId) -> int:
         """The how-manieth match an event is, from 1 on; for one that is no match, the how-manieth it would be."""
         track = self._track(event)
         start = int(track.start_ps[event[2]])
         return 1 + self._few.before(start, event) + sum(one.before(start, event) for one in self._many)
 
-    def label(self, event: EventPlace) -> str:
+    def label(self, event: EventId) -> str:
         """``3 of 1,204``; without the number for an event that is no match."""
         return f"{self.position(event):,} of {self.total:,}" if self.is_match(event) else f"{self.total:,}"
 
@@ -125,7 +122,7 @@ class Matches:
     def _by_place(self) -> dict[tuple[int, int], TrackMatches]:
         return {one.place: one for one in self.tracks}
 
-    def _track(self, event: EventPlace) -> Track:
+    def _track(self, event: EventId) -> Track:
         """The track of an event.
 
         Raises:
@@ -265,9 +262,7 @@ class _Few:
         order = np.lexsort((index, of, start))
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]
 
-    def beside(
-        self, time_ps: int, direction: int, event: EventPlace | None
-    ) -> tuple[tuple[int, EventPlace], EventPlace] | None:
+    def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
         """The match before or behind an instant or event: what it is ordered by, and it."""
         if event is None:
             at = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
@@ -280,7 +275,7 @@ class _Few:
         place = self._place(at)
         return (int(self._start[at]), place), place
 
-    def before(self, time_ps: int, event: EventPlace) -> int:
+    def before(self, time_ps: int, event: EventId) -> int:
         """Matches before an event that starts at an instant."""
         low = int(np.searchsorted(self._start, time_ps, side="left"))
         high = int(np.searchsorted(self._start, time_ps, side="right"))
@@ -292,7 +287,7 @@ class _Few:
                 high = middle
         return low
 
-    def _place(self, at: int) -> EventPlace:
+    def _place(self, at: int) -> EventId:
         return *self._places[int(self._of[at])], int(self._index[at])
 
     def marks(self, edges: Int64s) -> NDArray[np.bool_]:
@@ -341,7 +336,7 @@ class _Many:
         hits = np.flatnonzero(self._hits(block * _BLOCK, (block + 1) * _BLOCK))
         return block * _BLOCK + int(hits[number - int(self._sums[block])])
 
-    def _reached(self, time_ps: int, event: EventPlace | None, after: bool) -> Int64s:
+    def _reached(self, time_ps: int, event: EventId | None, after: bool) -> Int64s:
         """For each lane the first event that is not before an instant or event, or with `after` the first behind it.
 
         In a lane no two events start together.
@@ -357,9 +352,7 @@ class _Many:
             out[lane] = at
         return out
 
-    def beside(
-        self, time_ps: int, direction: int, event: EventPlace | None
-    ) -> tuple[tuple[int, EventPlace], EventPlace] | None:
+    def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
         """See `_Few.beside`."""
         reached = self._counted(self._reached(time_ps, event, direction > 0))
         if direction > 0:
@@ -375,7 +368,7 @@ class _Many:
             return None
         return min(hits) if direction > 0 else max(hits)
 
-    def before(self, time_ps: int, event: EventPlace) -> int:
+    def before(self, time_ps: int, event: EventId) -> int:
         """See `_Few.before`."""
         reached = self._counted(self._reached(time_ps, event, False))
         return int((reached - self._counted(self._track.lanes[:-1])).sum())

@@ -191,6 +191,21 @@ def rate_window(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
     return out
 
 
+def lane_events(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
+    """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
+    begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+    first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="left"))
+    if first < stop and track.end_ps[first] == start_ps and track.start_ps[first] < start_ps:
+        first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
+    last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
+    return first, max(first, last)
+
+
+def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
+    """Work per second between two instants, the second one later."""
+    return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
+
+
 def busy_between(track: Track, start_ps: int, end_ps: int) -> int:
     """Time between two instants in which at least one event of the track ran."""
     if end_ps <= start_ps or not len(track):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.timeline.build import names, timeline, track
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.timeline.flows import Flows
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Section, StepSpan, Timeline, Track
+from tpuprof.tui.tabs.timeline_view import TimelineView
 
 MS = 10**9
 STARTS = (0, 120, 240, 360, 600, 720)
@@ -75,3 +77,41 @@ def launches(made: Timeline) -> Flows:
         kind=np.zeros(n, np.uint8),
         by_target=np.arange(n, dtype=np.int32),
     )
+
+
+def timeline_keys(view: TimelineView) -> dict[str, Callable[[], object]]:
+    """What each key does."""
+    return {
+        "w": lambda: view.zoom(2),
+        "s": lambda: view.zoom(-2),
+        "a": lambda: view.pan(-1),
+        "d": lambda: view.pan(1),
+        "f": view.fit,
+        "0": view.show_all,
+        "[": lambda: view.next_step(-1),
+        "]": lambda: view.next_step(1),
+        "{": lambda: view.next_gap(-1),
+        "}": lambda: view.next_gap(1),
+        ".": lambda: view.next_event(1),
+        ",": lambda: view.next_event(-1),
+        "<": lambda: view.follow(-1),
+        ">": lambda: view.follow(1),
+        "m": view.mark,
+        "t": view.next_base,
+        "z": view.fold,
+        "Z": view.fold_all,
+        "p": view.pin,
+        "b": view.sort,
+        "g": lambda: view.first_or_last(-1),
+        "G": lambda: view.first_or_last(1),
+        "h": lambda: view.move_cells(-1),
+        "l": lambda: view.move_cells(7),
+        "j": lambda: view.move_rows(1),
+        "k": lambda: view.move_rows(-1),
+        "/": lambda: view.search("a"),
+        "n": lambda: view.next_match(1),
+        "N": lambda: view.next_match(-1),
+        "o": lambda: view.show_op("a"),
+        "F": lambda: view.filter("XLA"),
+        "esc": view.back,
+    }

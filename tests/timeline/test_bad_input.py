@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 from textual.geometry import Size
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.timelines import timeline_keys
 from tpuprof.parsers.errors import ProfileError
 from tpuprof.parsers.opstats import FAR_PS, MOST_PS
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
@@ -74,51 +75,13 @@ def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
             assert unicodedata.bidirectional(character) not in ("R", "AL"), repr(character)
 
 
-def keys(view: TimelineView) -> dict[str, Callable[[], object]]:
-    """What each key does."""
-    return {
-        "w": lambda: view.zoom(2),
-        "s": lambda: view.zoom(-2),
-        "a": lambda: view.pan(-1),
-        "d": lambda: view.pan(1),
-        "f": view.fit,
-        "0": view.show_all,
-        "[": lambda: view.next_step(-1),
-        "]": lambda: view.next_step(1),
-        "{": lambda: view.next_gap(-1),
-        "}": lambda: view.next_gap(1),
-        ".": lambda: view.next_event(1),
-        ",": lambda: view.next_event(-1),
-        "<": lambda: view.follow(-1),
-        ">": lambda: view.follow(1),
-        "m": view.mark,
-        "t": view.next_base,
-        "z": view.fold,
-        "Z": view.fold_all,
-        "p": view.pin,
-        "b": view.sort,
-        "g": lambda: view.first_or_last(-1),
-        "G": lambda: view.first_or_last(1),
-        "h": lambda: view.move_cells(-1),
-        "l": lambda: view.move_cells(7),
-        "j": lambda: view.move_rows(1),
-        "k": lambda: view.move_rows(-1),
-        "/": lambda: view.search("a"),
-        "n": lambda: view.next_match(1),
-        "N": lambda: view.next_match(-1),
-        "o": lambda: view.show_op("a"),
-        "F": lambda: view.filter("XLA"),
-        "esc": view.back,
-    }
-
-
 def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> TimelinePage:
     """Presses every key, then some at random, and draws."""
     rng = random.Random(seed)
     prepare(found)
     page = TimelinePage(found)
     page.view.flows = read_flows(trace, found)
-    does = keys(page.view)
+    does = timeline_keys(page.view)
     for key in (*does, *rng.choices(list(does), k=times)):
         does[key]()
         width, height, glyphs = rng.randint(60, 200), rng.randint(15, 60), rng.choice(ALL_GLYPHS)

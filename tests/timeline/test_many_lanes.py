@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.timeline.build import NAMES, LaneEvent, loose_events, nested_events, timeline, track
 from tpuprof.parsers.timeline import flatten, gaps, windows
 from tpuprof.parsers.timeline.flatten import deepest, flattened
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack
+from tpuprof.parsers.timeline.model import CLASSES, EventId, EventNames, RateTrack
 from tpuprof.parsers.timeline.windows import cell_edges, rate_window, track_window
 from tpuprof.tui.tabs import timeline_view
-from tpuprof.tui.tabs.timeline_view import EventId, TimelineView
+from tpuprof.tui.tabs.timeline_view import TimelineView
 
 _CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
 _any_events = st.one_of(nested_events(), loose_events())

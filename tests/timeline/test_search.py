@@ -14,8 +14,8 @@ from tests.timeline.build import NAMES, LaneEvent, loose_events, names, nested_e
 from tpuprof.parsers.op_metadata import OpSource
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.timeline import search
-from tpuprof.parsers.timeline.model import EventNames, Timeline
-from tpuprof.parsers.timeline.search import EventPlace, Matches, find
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline
+from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -23,7 +23,7 @@ EVENTS = st.one_of(nested_events(), loose_events())
 TEXTS = st.sampled_from(["a", "BETA", "ta", "mm", "alpha", "no such name", "l"])
 
 
-def matching(one: Timeline, text: str) -> list[tuple[int, EventPlace]]:
+def matching(one: Timeline, text: str) -> list[tuple[int, EventId]]:
     """Start and place of all events whose names hold a text, in order."""
     found = []
     for at, section in enumerate(one.sections):
@@ -150,9 +150,9 @@ def test_hlo_texts_framework_ops_and_lost_names_are_searched_too() -> None:
         assert [place[2] for _, place in _walk(find(one, text))] == expected, text
 
 
-def _walk(found: Matches) -> list[tuple[int, EventPlace]]:
+def _walk(found: Matches) -> list[tuple[int, EventId]]:
     """All matches, one after the other."""
-    out: list[tuple[int, EventPlace]] = []
+    out: list[tuple[int, EventId]] = []
     place, time = found.next_after(-1), 0
     while place is not None:
         track = next(one.track for one in found.tracks if one.place == place[:2])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.timelines import two_cores
+from tests.support.timelines import timeline_keys, two_cores
 from tests.timeline.build import timeline, track
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
@@ -251,29 +250,7 @@ _KEYS = st.lists(st.sampled_from([*"wsadf0[]{}.,mtzZpbgG/", "hjkl"]), max_size=4
 def test_no_sequence_of_keys_loses_the_place(keys: list[str], cells: int, height: int, data: st.DataObject) -> None:
     view = TimelineView(_timeline())
     view.resize(cells, height)
-    moves: dict[str, Callable[[], object]] = {
-        "w": lambda: view.zoom(2),
-        "s": lambda: view.zoom(-2),
-        "a": lambda: view.pan(-1),
-        "d": lambda: view.pan(1),
-        "f": view.fit,
-        "0": view.show_all,
-        "[": lambda: view.next_step(-1),
-        "]": lambda: view.next_step(1),
-        "{": lambda: view.next_gap(-1),
-        "}": lambda: view.next_gap(1),
-        ".": lambda: view.next_event(1),
-        ",": lambda: view.next_event(-1),
-        "m": view.mark,
-        "t": view.next_base,
-        "z": view.fold,
-        "Z": view.fold_all,
-        "p": view.pin,
-        "b": view.sort,
-        "g": lambda: view.first_or_last(-1),
-        "G": lambda: view.first_or_last(1),
-        "/": lambda: view.search("a"),
-    }
+    moves = timeline_keys(view)
     for key in keys:
         if key == "hjkl":
             view.move_cells(data.draw(st.integers(-3, 3)))

@@ -16,6 +16,7 @@ from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.op_card import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+from tpuprof.tui.draw.timeline.signs import fill_of
 
 if TYPE_CHECKING:
     from tpuprof.tui.source_lines import SourceExcerpt
@@ -32,7 +33,6 @@ _MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50
 _SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
 _DIRECTIONS = {1: "read", 2: "written"}
 _LABEL = 24
-_NEUTRAL = ("steps", "modules", "scopes", "source")
 
 
 def event_lines(
@@ -109,7 +109,7 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
         rows.append(("in step", f"{step.name[:_NAME_SEEN]}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
     occurrences = int(track.counts[int(track.key[index])])
     rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))
-    if track.kind not in _NEUTRAL:
+    if fill_of(track.kind) is None:
         name = track.event_class(index)
         rows.append(("class", f"{CLASS_LETTER[name]} {name}"))
     return rows

@@ -16,9 +16,9 @@ from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.proto import xplane_pb2
 from tpuprof.parsers.text import examples, printable
 from tpuprof.parsers.timeline.details import event_stats
-from tpuprof.parsers.timeline.measure import TrackPlace, TrackShare, lane_events, measure
-from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track
-from tpuprof.parsers.timeline.windows import rate_window
+from tpuprof.parsers.timeline.measure import TrackShare, measure
+from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.windows import lane_events, mean_rate
 from tpuprof.parsers.xspace.metadata import StatValue
 from tpuprof.parsers.xspace.trace import Trace
 
@@ -69,11 +69,11 @@ class Part:
     timeline: Timeline
     start_ps: int
     end_ps: int
-    places: tuple[TrackPlace, ...]
+    places: tuple[TrackId, ...]
     rates: tuple[tuple[Section, RateTrack], ...]
     counters: tuple[tuple[Section, CounterTrack], ...]
 
-    def track(self, place: TrackPlace) -> Track:
+    def track(self, place: TrackId) -> Track:
         """One of its tracks."""
         return self.timeline.sections[place[0]].tracks[place[1]]
 
@@ -198,10 +198,9 @@ class CounterFigure:
 
 def rate_figures(part: Part) -> list[RateFigure]:
     """The average rates."""
-    edges = np.array([part.start_ps, part.end_ps], np.int64)
     figures = []
     for section, rate in part.rates:
-        per_second = float(rate_window(rate, edges)[0]) if part.end_ps > part.start_ps else None
+        per_second = mean_rate(rate, part.start_ps, part.end_ps) if part.end_ps > part.start_ps else None
         unit = _RATE_UNITS.get(rate.name, "1/s")
         figures.append(RateFigure(section.title, section.plane, rate.name, unit, per_second, rate.peak or None))
     return figures
@@ -326,7 +325,7 @@ class TrackSummary:
 def summaries(part: Part) -> list[TrackSummary]:
     """What ran on each track of a part in its interval."""
     found = measure(part.timeline, part.start_ps, part.end_ps, part.places)
-    by_name: dict[TrackPlace, dict[str, TopOp]] = {}
+    by_name: dict[TrackId, dict[str, TopOp]] = {}
     for row in found.rows(sort="track"):
         ops = by_name.setdefault(row.place, {})
         one = ops.get(row.name, TopOp(row.name, row.op_class, 0, 0, 0))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.details import EventStats
     from tpuprof.parsers.timeline.flows import Flow, Flows
     from tpuprof.parsers.timeline.measure import Measurement
-    from tpuprof.parsers.timeline.model import Timeline, TrackKind
+    from tpuprof.parsers.timeline.model import EventId, Timeline, TrackKind
     from tpuprof.tui.tabs.timeline_page import TimelinePage
-    from tpuprof.tui.tabs.timeline_view import EventId, TimelineView
+    from tpuprof.tui.tabs.timeline_view import TimelineView
 
 COMMANDS = (
     "zoom",

@@ -9,17 +9,15 @@ from tpuprof.parsers.timeline.classes import is_split
 from tpuprof.parsers.timeline.details import OpFacts, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Section, Track
 from tpuprof.parsers.timeline.pick import event_beside
-from tpuprof.parsers.timeline.windows import rate_window
+from tpuprof.parsers.timeline.windows import mean_rate
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent
 from tpuprof.tui.draw.timeline.graphs import counter_values
 from tpuprof.tui.draw.timeline.panel import EventFacts, MarkFacts
+from tpuprof.tui.draw.timeline.signs import fill_of
 from tpuprof.tui.tabs.timeline_rows import Row
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
 _MOST_ARROWS = 4
-
-_NEUTRAL = ("steps", "modules", "scopes", "source")
-"""Tracks whose events are of no class."""
 
 
 def facts_of(view: TimelineView) -> EventFacts | None:
@@ -38,7 +36,7 @@ def facts_of(view: TimelineView) -> EventFacts | None:
     return EventFacts(
         name=track.label(index),
         where=f"{section.title}, {track.name}",
-        op_class=None if track.kind in _NEUTRAL else track.event_class(index),
+        op_class=None if fill_of(track.kind) else track.event_class(index),
         category=op.category,
         start_ps=start - view.base_ps,
         base=base_name(view),
@@ -141,7 +139,7 @@ def _gap_words(view: TimelineView, row: Row) -> str:
 
 def _rate_words(view: TimelineView, rate: RateTrack) -> str:
     """A rate in the cursor's cell, and what share of the peak that is."""
-    per_second = float(rate_window(rate, view.cursor_edges)[0])
+    per_second = mean_rate(rate, *view.cursor_edges.tolist())
     words = (
         f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{'FLOP/s' if rate.name == 'MXU' else 'B/s'}"
     )

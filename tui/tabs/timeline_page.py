@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.flatten import flattened
-from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track
-from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, rate_window, track_window
+from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, line_width
@@ -23,7 +23,7 @@ from tpuprof.tui.draw.timeline.panel import panel_lines
 from tpuprof.tui.draw.timeline.rows import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.draw.timeline.signs import fill_of
 from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of, mark_facts
-from tpuprof.tui.tabs.timeline_rows import Row, TrackId, main_track, overall_track
+from tpuprof.tui.tabs.timeline_rows import Row, main_track, overall_track
 from tpuprof.tui.tabs.timeline_view import TimelineView
 
 TOP_LINES = 3
@@ -328,7 +328,7 @@ class TimelinePage:
         """Mean use in the window, of the peak; n/a without a peak."""
         rate = self.view.timeline.sections[row.section].rates[row.item]
         window = self.view.window
-        mean = float(rate_window(rate, np.array([window.start_ps, window.end_ps], np.int64))[0])
+        mean = mean_rate(rate, window.start_ps, window.end_ps)
         return share(mean / rate.peak if rate.peak else None)
 
     # --- below the rows

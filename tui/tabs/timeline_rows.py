@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from tpuprof.parsers.timeline.model import Section, Timeline, Track, TrackKind
+from tpuprof.parsers.timeline.model import Section, Timeline, Track, TrackId, TrackKind
 
 RowKind = Literal["section", "lane", "flat", "rate", "counter"]
-
-TrackId = tuple[int, int]
-"""Section, and index of the track in it."""
 
 _OPEN_UP_TO: dict[TrackKind, int] = {"ops": 6, "async": 3, "modules": 2, "steps": 2}
 """Lanes up to which a track shows them all at first."""

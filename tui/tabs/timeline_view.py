@@ -11,21 +11,18 @@ from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
-from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.tabs.timeline_rows import Folding, Row, TrackId, first_folding, main_track, rows_of
+from tpuprof.tui.tabs.timeline_rows import Folding, Row, first_folding, main_track, rows_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.flows import Flow, Flows
 
 Base = Literal["trace", "step", "mark"]
 """What times are relative to."""
-
-EventId = tuple[int, int, int]
-"""Section, track in it, and event in that."""
 
 _MARGIN = 20
 """One part of so many of a window is left free on either side of what is fitted into it."""
@@ -116,9 +113,7 @@ class TimelineView:
     @property
     def step(self) -> int | None:
         """Index of the step that holds the cursor, else of the last one before it."""
-        starts = [step.start_ps for step in self.timeline.steps]
-        at = int(np.searchsorted(np.array(starts, np.int64), self.cursor_ps, side="right")) - 1
-        return at if at >= 0 else None
+        return self.timeline.step_begun(self.cursor_ps)
 
     @property
     def base_ps(self) -> int:

@@ -30,6 +30,7 @@ class Heading:
         badge: a warning in capitals, or empty.
         note_count: notes and problems.
         tab: index of the tab that is shown.
+        notes_key: opens the notes.
     """
 
     run: str
@@ -37,6 +38,7 @@ class Heading:
     badge: str = ""
     note_count: int = 0
     tab: int = 0
+    notes_key: str = "w"
 
 
 def header_lines(heading: Heading, width: int, glyphs: Glyphs) -> list[AnyLine]:
@@ -61,9 +63,8 @@ def _tabs(heading: Heading, width: int) -> AnyLine:
     left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
     badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
     count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
-    key = "W" if TAB_NAMES[heading.tab] == "Timeline" else "w"  # there w zooms
-    long: list[AnySpan] = [(f" {key}", "key"), (f" {count} {word} ", "warn")] if count else []
-    short: list[AnySpan] = [(f" {key}", "key"), (f" {count} ", "warn")] if count else []
+    long: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} {word} ", "warn")] if count else []
+    short: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} ", "warn")] if count else []
     for right in ([*badge, *long], [*badge, *short], badge or short):
         gap = width - _width(left) - _width(right)
         if gap >= 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tpuprof.parsers.text import counted
 from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
-from tpuprof.parsers.timeline.model import TrackKind
+from tpuprof.parsers.timeline.model import EventId, TrackKind
 from tpuprof.tui.draw.format import count, duration, percent, share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER
@@ -15,8 +15,6 @@ from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup
-
-EventId = tuple[int, int, int]
 
 _SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
 _MOST_ROWS = 2000
