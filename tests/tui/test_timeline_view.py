@@ -246,6 +246,14 @@ def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
 _KEYS = st.lists(st.sampled_from([*"wsadf0[]{}.,mtzZpbgG/", "hjkl"]), max_size=40)
 
 
+def test_a_close_window_does_not_leave_the_trace() -> None:
+    view = TimelineView(_timeline())
+    view.resize(1, 1)
+    for act in (lambda: view.zoom(2), lambda: view.pan(-1), view.fold, view.fit, lambda: view.zoom(2)):
+        act()
+    assert view.window.end_ps >= view.timeline.first_ps
+
+
 @given(_KEYS, st.integers(1, 200), st.integers(1, 30), st.data())
 def test_no_sequence_of_keys_loses_the_place(keys: list[str], cells: int, height: int, data: st.DataObject) -> None:
     view = TimelineView(_timeline())

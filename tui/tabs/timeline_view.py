@@ -252,6 +252,7 @@ class TimelineView:
         first, last = self.timeline.first_ps, self.timeline.last_ps
         edge = max((last - first) // 50, self.cells)
         span = max(self.cells, min(end_ps - start_ps, last - first + 2 * edge))
+        edge = min(edge, span // 2)  # a close window lies on the trace with half of itself at least
         start = max(first - edge, min(start_ps, last + edge - span))
         return Window(start, start + span)
 
