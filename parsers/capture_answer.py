@@ -9,6 +9,7 @@ import numpy as np
 from tpuprof.parsers.errors import ProfileError
 from tpuprof.parsers.text import examples
 from tpuprof.parsers.xspace.core import OK, split_fields
+from tpuprof.parsers.xspace.source import MemorySource
 from tpuprof.parsers.xspace.trace import Trace
 from tpuprof.parsers.xspace.walk import LEN, VARINT, varint
 
@@ -82,7 +83,7 @@ def _tool_data(message: memoryview) -> memoryview:
 def look_at(profile: memoryview | bytes) -> Look | None:
     """What there is to say of a profile; None for bytes that are none."""
     try:
-        trace = Trace(_View(profile))
+        trace = Trace(MemorySource(profile, "the answer"))
     except ProfileError:
         return None
     if not trace.planes:
@@ -94,21 +95,3 @@ def look_at(profile: memoryview | bytes) -> Look | None:
     if told:
         notes.append(f"the profiler says: {examples([line[:200] for line in told], _MOST_TOLD)}")
     return Look(trace.hostnames[0] if trace.hostnames else "", tuple(notes))
-
-
-class _View:
-    """Bytes that lie in others, as a `ByteSource`."""
-
-    name = "the answer"
-    note = ""
-
-    def __init__(self, data: memoryview | bytes) -> None:
-        self._data = memoryview(data)
-        self.size = len(data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        """See `ByteSource.read`."""
-        return bytes(self._data[max(offset, 0) : max(offset, 0) + max(length, 0)])
-
-    def close(self) -> None:
-        """Nothing to release."""

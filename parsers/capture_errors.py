@@ -10,6 +10,7 @@ import re
 
 from tpuprof.parsers.capture_model import Address, CaptureOptions
 from tpuprof.parsers.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
+from tpuprof.parsers.places import reason
 from tpuprof.parsers.remote_urls import scheme_of, shown
 from tpuprof.parsers.text import printable
 
@@ -153,8 +154,7 @@ def unwritable(path: str, error: OSError) -> ProfileError:
         return failure("disk_full", f"The disk is full; the profile can't be written to {name}.", hint)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return failure("no_permission", f"Nothing may be written to {name}.", hint)
-    reason = printable((error.strerror or str(error)).lower())
-    return failure("unwritable", f"The profile can't be written to {name}: {reason}.", hint)
+    return failure("unwritable", f"The profile can't be written to {name}: {reason(error)}.", hint)
 
 
 def _said(details: str) -> str:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.proto import xplane_pb2
-from tpuprof.parsers.xspace.trace import Plane
+from tpuprof.parsers.xspace.trace import Plane, Trace
 
 _TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
 _SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]?(\d+)$")
@@ -54,6 +54,12 @@ def is_sparse_core(plane: Plane) -> bool:
 def is_gpu(plane: Plane) -> bool:
     """Whether a plane is a GPU."""
     return bool(_GPU.match(plane.name))
+
+
+def shortcoming(trace: Trace) -> int:
+    """What speaks against showing this host: 0 for a whole file with a device, 1 for a damaged one, 2 without one."""
+    has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
+    return (1 if trace.problems else 0) if has_device else 2
 
 
 def device_ordinal(plane: Plane) -> int:

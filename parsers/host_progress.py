@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tpuprof.parsers.errors import Cancelled
 from tpuprof.parsers.logdir import HostFile
@@ -46,6 +46,16 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+class Watch(Protocol):
+    """Who is told how the work on a host goes; its methods raise `Cancelled` where it is to stop."""
+
+    def opened(self, needed: int) -> None:
+        """So many bytes will be decoded."""
+
+    def chunk(self, size: int, events: int) -> None:
+        """So many of them are; called on any thread."""
 
 
 class Meter:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.parsers.host_plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.host_progress import Meter, OnProgress, PoolMeter
+from tpuprof.parsers.host_progress import Meter, OnProgress, PoolMeter, Watch
 from tpuprof.parsers.logdir import HostFile
 from tpuprof.parsers.op_metadata import OpSource
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
@@ -102,7 +102,6 @@ class HostReader:
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
     ) -> Iterator[tuple[int, HostSummary | Failure]]:
         from tpuprof.parsers.host_pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
-        from tpuprof.parsers.host_work import summarise_file  # noqa: PLC0415
 
         task = Task(summarise_file, files, meter.poll)
         if self._scheduler is not None:
@@ -124,12 +123,17 @@ class HostReader:
         return found if same else source
 
 
+def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
+    """The host's summary; the work of `parsers.host_work` on a run's hosts."""
+    with closing(Trace.open(path)) as trace:
+        watch.opened(needed_bytes(trace))
+        return summarise(trace, host, watch.chunk, threads)
+
+
 def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
     """A host read here."""
     try:
-        with closing(Trace.open(file.path)) as trace:
-            meter.opened(needed_bytes(trace))
-            return summarise(trace, file.host, meter.chunk, decoding_threads())
+        return summarise_file(file.path, file.host, meter, decoding_threads())
     except ProfileError as error:
         return error
 

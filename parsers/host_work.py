@@ -11,43 +11,23 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.sharedctypes import RawArray
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
-from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise
+from tpuprof.parsers.host_progress import Watch
 from tpuprof.parsers.text import printable
-from tpuprof.parsers.xspace.trace import Trace
 
 Part = TypeVar("Part")
-
-
-class Watch(Protocol):
-    """Who is told how the work on a host goes; its methods raise `Cancelled` where it is to stop."""
-
-    def opened(self, needed: int) -> None:
-        """So many bytes will be decoded."""
-
-    def chunk(self, size: int, events: int) -> None:
-        """So many of them are; called on any thread."""
-
 
 Work = Callable[[str, str, Watch, int], Part]
 """Path, host, watch and number of threads; importable by name, so that other processes can call it.
 
 Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 """
-
-
-def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
-    """The host's summary."""
-    with closing(Trace.open(path)) as trace:
-        watch.opened(needed_bytes(trace))
-        return summarise(trace, host, watch.chunk, threads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from tpuprof.parsers.places import LAYOUT_HINT, Disk, Found, HostFile, Place, re
 from tpuprof.parsers.remote_urls import scheme_of, shown
 from tpuprof.parsers.text import counted, examples, natural_key, printable
 
-__all__ = ["HostFile", "Logdir", "Run", "open_logdir"]
+__all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
 _RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
 _SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
@@ -133,6 +133,11 @@ class Logdir:
         )
 
 
+def newest_first(runs: Iterable[Run]) -> list[Run]:
+    """Runs in the order of `Logdir.runs`."""
+    return sorted(runs, key=lambda run: (-run.time, natural_key(run.name)))
+
+
 def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIMITS) -> Logdir:
     """Finds the runs that `path` leads to.
 
@@ -149,20 +154,36 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
             `parsers.remote_files.files_of` raises, `no_permission` and `connection` (4).
     """
     query = os.fspath(path)
-    if scheme_of(query) not in ("", "file") and not os.path.lexists(query):
+    if is_remote(query):
         from tpuprof.parsers.remote import remote_limits, remote_place  # noqa: PLC0415 - for URLs alone
 
         place, where, root = remote_place(query)
         return _Search(shown(query), place, remote_limits(limits)).open(where, root)
-    where = _local_path(query)
+    where = _usable_path(query)
     return _Search(query, Disk(), limits).open(where, "/" if where.startswith("/") else "")
 
 
 # --- from the query to paths
 
 
-def _local_path(query: str) -> str:
-    """The query as a local path: ``~`` and ``file://`` resolved, slashes at the end gone."""
+def is_remote(query: str) -> bool:
+    """Whether a query is a URL that leads off this machine."""
+    return scheme_of(query) not in ("", "file") and not os.path.lexists(query)
+
+
+def local_path(query: str) -> str:
+    """A query as a local path, whatever it leads to: ``~`` and ``file://`` resolved, slashes at the end gone."""
+    if scheme_of(query) == "file" and not os.path.lexists(query):
+        query = unquote(query.partition("://")[2], errors="surrogateescape").replace("\0", "")
+    return os.path.expanduser(query).rstrip("/") or "/"
+
+
+def _usable_path(query: str) -> str:
+    """The local path that a query stands for.
+
+    Raises:
+        ProfileError: `not_found`, for one that can lead nowhere.
+    """
     if not query:
         raise ProfileError("not_found", "The path is empty.", "is a shell variable unset?", EXIT_NOT_FOUND)
     try:
@@ -171,9 +192,7 @@ def _local_path(query: str) -> str:
         usable = False
     if not usable:
         raise ProfileError("not_found", f"No file can be named {printable(query)}.", LAYOUT_HINT, EXIT_NOT_FOUND)
-    if scheme_of(query) == "file" and not os.path.lexists(query):
-        query = unquote(query.partition("://")[2], errors="surrogateescape").replace("\0", "")
-    where = os.path.expanduser(query).rstrip("/") or "/"
+    where = local_path(query)
     try:
         os.path.abspath(where)
     except OSError as error:
@@ -335,14 +354,13 @@ def _logdir(query: str, runs: Sequence[Run], folders: Sequence[str], lines: Sequ
     """Names the runs apart, puts the newest first, and adds what the search could not reach."""
     names = _distinct_names([run.name for run in runs], [absolute(folder) for folder in folders])
     named = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
-    named.sort(key=lambda run: (-run.time, natural_key(run.name)))
     problems = []
     if walk.denied:
         path, error = walk.denied[0]
         more = f" and {counted(len(walk.denied) - 1, 'further folder')}" if len(walk.denied) > 1 else ""
         sentence = f"{printable(path)}{more} could not be listed: {reason(error)}."
         problems.append(Problem("unreadable_folder", printable(path), sentence, "check its permissions"))
-    return Logdir(query, tuple(named), (*lines, *walk.bounds_hit()), tuple(problems))
+    return Logdir(query, tuple(newest_first(named)), (*lines, *walk.bounds_hit()), tuple(problems))
 
 
 def _distinct_names(names: Sequence[str], folders: Sequence[str]) -> list[str]:

@@ -26,7 +26,8 @@ from tpuprof.parsers.text import examples, printable
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")
 """How a profile begins: with a field 1 to 4 of XSpace, or as gzip."""
-_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+"""What the system says of a path that leads nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Disk:
         try:
             os.lstat(path)
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in GONE:
                 raise unreadable(path, error) from error
             return False
         return True
@@ -141,7 +142,7 @@ class Disk:
                 return empty(shown)
             os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
         except OSError as error:
-            if linked and error.errno in _GONE:
+            if linked and error.errno in GONE:
                 sentence = f"{shown} is a link to a file that is not there."
                 return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
+from tpuprof.parsers.places import reason
 from tpuprof.parsers.remote_files import (
     Facts,
     RemoteFiles,
@@ -308,7 +309,7 @@ class _Fetch:
             what = f"the {size:,} bytes of {self._shown}" if size else self._shown
             hint = "free some, or set XDG_CACHE_HOME to a folder on a larger disk"
             return ProfileError("disk_full", f"There is no room in {folder} for {what}.", hint)
-        sentence = f"{self._shown} can't be kept in {folder}: {printable((error.strerror or str(error)).lower())}."
+        sentence = f"{self._shown} can't be kept in {folder}: {reason(error)}."
         return ProfileError("cache", sentence, "set XDG_CACHE_HOME to a folder that you may write")
 
 

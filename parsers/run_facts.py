@@ -19,10 +19,11 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.device import is_gpu, is_tensor_core
+from tpuprof.parsers.device import is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.gpu import gpu_type
 from tpuprof.parsers.hlo.programs import METADATA_PLANE, HloModules
+from tpuprof.parsers.host_events import HOST_PLANE
 from tpuprof.parsers.logdir import HostFile, Run
 from tpuprof.parsers.opstats import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.remote_urls import scheme_of
@@ -53,7 +54,6 @@ NAMES_LOOKED_AT = 20_000
 """Names of host events that are searched for calls of Python functions."""
 
 _ENVIRONMENT_PLANE = "Task Environment"
-_HOST_PLANE = "/host:CPU"
 _LONGEST_NS = 1 << 53
 _PYTHON_CALL = re.compile(r"\$.+:\d+ ")
 
@@ -145,7 +145,7 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
         try:
             with closing(Trace.open(file.path)) as trace:
                 problems += trace.problems
-                rank = _shortcoming(trace)
+                rank = shortcoming(trace)
                 if best is None or rank < best[0]:
                     best = (rank, _facts_of(trace, file.host, _Budget(budget_bytes, is_cancelled)))
         except ProfileError as error:
@@ -167,13 +167,6 @@ def _not_opened(file: HostFile, budget_bytes: int) -> str:
     if file.gzipped and file.size_bytes > budget_bytes:
         return "the file is gzipped and too large to unpack for this list"
     return ""
-
-
-def _shortcoming(trace: Trace) -> int:
-    """0 for a whole file with a device, 1 for a damaged one, 2 for one without a device."""
-    if not _devices(trace):
-        return 2
-    return 1 if trace.problems else 0
 
 
 def _devices(trace: Trace) -> list[Plane]:
@@ -362,7 +355,7 @@ def _hlo(trace: Trace, budget: _Budget) -> tuple[bool, tuple[str, ...] | None]:
 
 def _host_tracing(trace: Trace, budget: _Budget) -> HostTracing | None:
     """What the host's tracer recorded, by the names of the host's events."""
-    planes = [plane for plane in trace.planes if plane.name == _HOST_PLANE and plane.lines]
+    planes = [plane for plane in trace.planes if plane.name == HOST_PLANE and plane.lines]
     if not planes:
         return "off"
     if not budget.take(sum(map(_metadata_bytes, planes))):

@@ -7,10 +7,9 @@ read here, as all that they hold is computed from the profile.
 
 from __future__ import annotations
 
-import itertools
-import os
 from dataclasses import dataclass
 
+from tpuprof.parsers.folder_search import names_in
 from tpuprof.parsers.logdir import Run
 
 MOST_ENTRIES = 10_000
@@ -56,13 +55,8 @@ def files_beside(run: Run) -> tuple[FilesBeside, ...]:
     () for a single file that was opened alone, and for a folder that cannot be listed. At most `MOST_ENTRIES` names are
     looked at.
     """
-    try:
-        with os.scandir(run.path) as entries:
-            names = sorted(entry.name for entry in itertools.islice(entries, MOST_ENTRIES))
-    except OSError:
-        return ()
     found: dict[str, list[str]] = {}
-    for name in names:
+    for name in sorted(names_in(run.path, MOST_ENTRIES)):
         kind = next((kind for suffix, kind in _KINDS if f".{name}".endswith(suffix)), None)
         if kind is not None:
             found.setdefault(kind, []).append(name)

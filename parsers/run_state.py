@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from tpuprof.parsers.folder_search import kind_of
 from tpuprof.parsers.logdir import Run
+from tpuprof.parsers.places import GONE
 
 MOST_FILES = 2_000
 """Entries of a run's folder that are looked at."""
@@ -19,8 +19,6 @@ State = tuple[tuple[str, int, int], ...]
 
 UNREADABLE: State = (("", -1, 0),)
 """Of a run that is there, as far as one can tell, and cannot be looked at now."""
-
-_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
 
 def run_state(path: str) -> State | None:
@@ -35,7 +33,7 @@ def run_state(path: str) -> State | None:
                 if len(found) < MOST_FILES and (_may_become_profile(entry.name) or is_profile(entry.name)):
                     found.append((entry.name, *_size_and_time(entry)))
     except OSError as error:
-        return None if error.errno in _GONE else UNREADABLE
+        return None if error.errno in GONE else UNREADABLE
     if not any(is_profile(name) for name, _, _ in found):
         return None
     return tuple(sorted(found))

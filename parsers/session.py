@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tpuprof.parsers.device import is_gpu, is_tensor_core
+from tpuprof.parsers.device import shortcoming
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.hlo.programs import HloModules
 from tpuprof.parsers.host_plan import decoding_threads
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # each page's module is imported when the page is asked for: 
     from tpuprof.parsers.memory.profile import HostMemory
     from tpuprof.parsers.memory.profile_model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.hosts import HostsPage
+    from tpuprof.parsers.pages.hosts_page import HostsPage
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.input_page import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
@@ -125,15 +125,15 @@ class Session:
             return None
         page = overview(summaries, self._modules_in(files))
         note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
-        return replace(page, warnings=(note, *page.warnings, *self._left_out(files)))
+        return replace(page, warnings=(note, *page.warnings, *_left_out(error for _, error in self._failed(files))))
 
     def hosts(self) -> HostsPage:
         """The hosts of the run compared; errors as for `overview`."""
-        from tpuprof.parsers.pages.hosts import LeftOut, hosts_page  # noqa: PLC0415
+        from tpuprof.parsers.pages.hosts import hosts_page  # noqa: PLC0415
+        from tpuprof.parsers.pages.hosts_page import LeftOut  # noqa: PLC0415
 
         summaries = self._summarised(None)[0]
-        failed = [(file.host, self._reader.failed.get(file.path)) for file in self.run.hosts]
-        left_out = [LeftOut(host, error.sentence) for host, error in failed if error is not None]
+        left_out = [LeftOut(file.host, error.sentence) for file, error in self._failed(self.run.hosts)]
         return hosts_page(summaries, left_out, self.run.problems)
 
     def ops(self, host: str | None = None) -> OpsPage:
@@ -252,7 +252,7 @@ class Session:
             sources += [beside] if beside is not None else []
             if not sources:
                 raise failures[0] if failures else self._nothing_to_read()
-            notes = tuple(f"{error.sentence.rstrip('.')}; this host is left out" for error in failures)
+            notes = tuple(_left_out(failures))
             known = CompiledModules(sources, lambda: self._reported_capacity(host), lambda: self._poll(0, 0), notes)
             self._compiled[host] = known
         return known
@@ -295,7 +295,7 @@ class Session:
         parts, failures = self._each(files, meter, self._allocators_of)
         if not parts:
             raise failures[0] if failures else self._nothing_to_read()
-        return parts, [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+        return parts, _left_out(failures)
 
     def _allocators_of(self, file: HostFile, meter: Meter) -> HostMemory:
         from tpuprof.parsers.memory.profile import host_memory  # noqa: PLC0415
@@ -352,18 +352,18 @@ class Session:
         self._reader.read(files, on_host or (lambda _: None))
         summaries = self._readable(files)
         if not summaries:
-            failures = [error for file in files if (error := self._reader.failed.get(file.path)) is not None]
-            raise failures[0] if failures else self._nothing_to_read()
-        return summaries, [*self._left_out(files), *(problem.sentence for problem in self.run.problems)]
+            raise next((error for _, error in self._failed(files)), self._nothing_to_read())
+        notes = _left_out(error for _, error in self._failed(files))
+        return summaries, [*notes, *(problem.sentence for problem in self.run.problems)]
 
     def _readable(self, files: Sequence[HostFile]) -> list[HostSummary]:
         known = self._reader.summaries
         return [known[file.path] for file in files if file.path in known]
 
-    def _left_out(self, files: Sequence[HostFile]) -> list[str]:
-        """A sentence for each host that can't be read."""
-        failures = [error for file in files if (error := self._reader.failed.get(file.path)) is not None]
-        return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+    def _failed(self, files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+        """The hosts that can't be read, and why."""
+        known = self._reader.failed
+        return [(file, known[file.path]) for file in files if file.path in known]
 
     @staticmethod
     def _each(
@@ -405,17 +405,21 @@ class Session:
         return known
 
 
+def _left_out(failures: Iterable[ProfileError]) -> list[str]:
+    """A sentence for each host that can't be read."""
+    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+
+
 def _best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
     """The hosts in order, but whole files with a device before damaged ones, and those without a device last."""
     return sorted(files, key=_shortcoming) if len(files) > 1 else files
 
 
 def _shortcoming(file: HostFile) -> int:
-    """0 for a whole file with a device, 1 for a damaged one, 2 for one without a device or that can't be read."""
+    """See `device.shortcoming`; 2 for a file that can't be read."""
     try:
         with closing(Trace.open(file.path)) as trace:
-            has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
-            return (1 if trace.problems else 0) if has_device else 2
+            return shortcoming(trace)
     except ProfileError:
         return 2
 

@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import unquote
 
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.folder_search import DEFAULT_LIMITS, MAGIC, SearchLimits, Walk, folders_above, identity
-from tpuprof.parsers.logdir import Logdir, Run, open_logdir
-from tpuprof.parsers.remote_urls import scheme_of, shown
+from tpuprof.parsers.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
+from tpuprof.parsers.remote_urls import shown
 from tpuprof.parsers.run_state import UNREADABLE, State, agrees, hosts_state, is_profile, is_unfinished, run_state
 from tpuprof.parsers.text import natural_key
 
@@ -91,12 +90,12 @@ class LogdirWatch:
         self._told: dict[str, Run] = {}
         self._settled: dict[str, State | None] = {}
         self._pending: dict[str, _Pending] = {}
-        self._start = _local(self._query)
+        self._start = local_path(self._query)
         self._tops: frozenset[str] = frozenset()
         self._folders: dict[str, int] = {}
         self._subfolders: dict[str, frozenset[str]] = {}
         self._modified: dict[str, int] = {}
-        self._is_remote = _is_remote(self._query)
+        self._is_remote = is_remote(self._query)
         self._begun = False
         if self.logdir is not None:
             self._told = {run.path: run for run in self.logdir.runs if run.hosts}
@@ -109,11 +108,6 @@ class LogdirWatch:
             self._begin()
         ready = [path for path in self._candidates() if self._is_ready(path)]
         return self._refresh(ready) if ready else Changes()
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether something has changed that is not told of yet, as it may still be being written."""
-        return bool(self._pending)
 
     # --- where to look
 
@@ -157,7 +151,7 @@ class LogdirWatch:
         for folder in list(self._folders):
             paths.update(dict.fromkeys(self._found_in(folder)))
         paths.update(dict.fromkeys([path for path in self._settled if path not in self._told][-MOST_LISTED:]))
-        known = sorted(self._told.values(), key=lambda run: (-run.time, natural_key(run.name)))
+        known = newest_first(self._told.values())
         paths.update(dict.fromkeys(run.path for run in known[:MOST_LISTED]))
         for run in known[MOST_LISTED:]:
             modified = _modified(run.path)
@@ -235,7 +229,7 @@ class LogdirWatch:
         now = {run.path: run for run in runs if run.hosts}
         if found is not None:
             kept = [self._told[path] for path in self._told if os.path.abspath(path) in waiting]
-            order = sorted((*runs, *kept), key=lambda run: (-run.time, natural_key(run.name)))
+            order = newest_first((*runs, *kept))
             self.logdir = replace(found, runs=tuple(order)) if order else self.logdir
         changes = Changes(
             tuple(run for path, run in now.items() if path not in self._told),
@@ -247,17 +241,6 @@ class LogdirWatch:
             self._settled.pop(run.path, None)
         self._told.update(now)
         return changes
-
-
-def _is_remote(query: str) -> bool:
-    return scheme_of(query) not in ("", "file") and not os.path.lexists(query)
-
-
-def _local(query: str) -> str:
-    """The query as a path, as `open_logdir` takes it."""
-    if scheme_of(query) == "file" and not os.path.lexists(query):
-        query = unquote(query.partition("://")[2], errors="surrogateescape")
-    return os.path.expanduser(query).rstrip("/") or "/"
 
 
 def _listed(folder: str) -> tuple[bool, set[str]]:
@@ -337,7 +320,7 @@ def wait_for_run(
         ProfileError: `not_found` (exit code 3) after the timeout, and at once for a path that can never be one.
         Cancelled: `is_cancelled` said so.
     """
-    if not path or "\0" in path or _is_remote(path):
+    if not path or "\0" in path or is_remote(path):
         try:
             open_logdir(path)
         except ProfileError as error:
@@ -376,7 +359,7 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
     for run in sorted(runs, key=lambda run: -run.modified):
         if not run.hosts or run.modified <= after:
             continue
-        state = hosts_state(run) if _is_remote(path) else run_state(run.path)
+        state = hosts_state(run) if is_remote(path) else run_state(run.path)
         is_same = seen.get(run.path, ()) == state
         seen[run.path] = state
         if state is None or state is UNREADABLE:

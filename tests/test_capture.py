@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.listening import LONGEST_SECONDS
 from tests.support.profiler_server import (
-    LONGEST_SECONDS,
     FakeProfiler,
     hangs,
     listener,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.profiler_server import LONGEST_SECONDS, FakeProfiler, fails, free_port, hangs, profile
+from tests.support.listening import LONGEST_SECONDS
+from tests.support.profiler_server import FakeProfiler, fails, free_port, hangs, profile
 from tests.terminal.pty_app import PtyApp
 from tpuprof.parsers.capture_model import CaptureOptions, CaptureProgress, CaptureResult, HostCapture, Stage
 from tpuprof.parsers.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError

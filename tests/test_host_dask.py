@@ -5,18 +5,19 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.listening import accepting
 from tests.test_host_pool import files, logdir, opened
 from tpuprof.parsers import host_dask
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.host_dask import Address, over_dask, scheduler_address
 from tpuprof.parsers.host_pool import Task
-from tpuprof.parsers.host_work import Board, summarise_file
+from tpuprof.parsers.host_reader import summarise_file
+from tpuprof.parsers.host_work import Board
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -87,30 +88,16 @@ def test_a_schedulers_address_is_told_without_its_login(text: str) -> None:
 def listener() -> Iterator[tuple[str, list[bytes | None]]]:
     """An address where something listens that is no scheduler, and what it says: None for hanging up."""
     says: list[bytes | None] = []
-    connections: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                connections.append(connection)
-                for text in says:
-                    if text is None:
-                        connection.close()
-                    else:
-                        connection.sendall(text)
+    def answer(connection: socket.socket) -> None:
+        for text in says:
+            if text is None:
+                connection.close()
+            else:
+                connection.sendall(text)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        host, port = server.getsockname()
-        yield f"{host}:{port}", says
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-    for connection in connections:
-        connection.close()
+    with accepting(answer) as (address, _):
+        yield address, says
 
 
 @pytest.mark.parametrize(

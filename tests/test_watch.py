@@ -400,5 +400,5 @@ def test_in_the_end_the_watch_knows_what_is_there(
             known[new.path] = new
     there = {run.path: run for run in open_logdir(str(root)).runs if run.hosts}
     assert {path: run.hosts for path, run in known.items()} == {path: run.hosts for path, run in there.items()}
-    assert watched.logdir is not None and not watched.has_pending
+    assert watched.logdir is not None and not watched._pending
     assert {run.path for run in watched.logdir.runs if run.hosts} == set(there)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.diff.cautions import cautions
 from tpuprof.parsers.diff.kinship import different_programs
 from tpuprof.parsers.diff.match import Pair, matched
-from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole, op_bytes, program_name
+from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole, program_name
 from tpuprof.parsers.diff.memory import modules_memory
 from tpuprof.parsers.diff.model import (
     UNKNOWN_CHANGE,
@@ -39,19 +38,17 @@ from tpuprof.parsers.diff.noise import (
     typical_bounds,
     within,
 )
-from tpuprof.parsers.errors import Cancelled
 from tpuprof.parsers.host_plan import decoding_threads
+from tpuprof.parsers.host_progress import Meter, OnProgress
 from tpuprof.parsers.logdir import Run
 from tpuprof.parsers.pages.ops import OpsPage
 from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Performance
 from tpuprof.parsers.pages.run import why_no_ops
 from tpuprof.parsers.places import HostFile
-from tpuprof.parsers.session import Progress, Session
+from tpuprof.parsers.session import Session
 from tpuprof.parsers.summary import HostSummary
-from tpuprof.parsers.xspace.trace import ChunkDone
 
 Floats = NDArray[np.float64]
-Report = Callable[[Progress], None]
 
 FIGURES: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),
@@ -77,7 +74,7 @@ def compare(
     before: Session,
     after: Session,
     host: str | None = None,
-    on_progress: Report = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Diff:
     """Compares two runs.
@@ -158,44 +155,13 @@ def _basis(runs: Sequence[_Run]) -> Basis:
 
 
 def _measured(
-    run: _Run, basis: Basis, bounds: Bounds | None, on_progress: Report, is_cancelled: Callable[[], bool]
+    run: _Run, basis: Basis, bounds: Bounds | None, on_progress: OnProgress, is_cancelled: Callable[[], bool]
 ) -> Measured:
     if bounds is None:
         return measure_whole(run.ops, run.runs if basis == "module run" else 1)
     hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
-    meter = _Meter(hosts, on_progress, is_cancelled)
-    return measure_steps(run.ops, run.summaries, run.files, bounds, meter.of, decoding_threads())
-
-
-class _Meter:
-    """Tells how far the second look at a run's ops is."""
-
-    def __init__(self, files: Sequence[HostFile], on_progress: Report, is_cancelled: Callable[[], bool]) -> None:
-        self._files = files
-        self._on_progress = on_progress
-        self._is_cancelled = is_cancelled
-        self._lock = threading.Lock()
-        self._bytes = [0] * len(files)
-        self._total = [file.size_bytes for file in files]
-        self._events = 0
-
-    def of(self, file: HostFile) -> ChunkDone:
-        """What to call while that host is read."""
-        at = self._files.index(file)
-        self._bytes[:at] = self._total[:at]
-        self._total[at] = op_bytes(file)
-
-        def done(size: int, events: int) -> None:
-            with self._lock:
-                self._bytes[at] += size
-                self._events += events
-            if self._is_cancelled():
-                raise Cancelled
-            whole = sum(self._total)
-            read = min(sum(self._bytes), whole)
-            self._on_progress(Progress(file.host, at, len(self._files), read, whole, self._events))
-
-        return done
+    meter = Meter(hosts, on_progress, is_cancelled)
+    return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads())
 
 
 # --- the comparison ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ step are added up by op and batch. The time that a step has beyond its ops is id
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
+from tpuprof.parsers.host_progress import Meter
 from tpuprof.parsers.intervals import Int64s, place
 from tpuprof.parsers.opstats import OPS_LINE, core_ops
 from tpuprof.parsers.optable import OpTable
@@ -127,7 +128,7 @@ def measure_steps(
     summaries: Sequence[HostSummary],
     files: Mapping[str, HostFile],
     bounds: Bounds,
-    on_chunk: Callable[[HostFile], ChunkDone],
+    meter: Meter,
     workers: int = 1,
 ) -> Measured:
     """The times of a run by typical step.
@@ -136,11 +137,11 @@ def measure_steps(
         summaries: the run's hosts; those without steps take no part.
         files: by the host's name.
         bounds: how long a typical step is on its slowest core.
-        on_chunk: gives what to call on the decoding threads while a host's file is read.
+        meter: of the files of the hosts that take part, in their order.
 
     Raises:
         ProfileError: a file can't be read any more.
-        Cancelled: as `on_chunk` says.
+        Cancelled: as `meter` says.
     """
     ops, of_row = listed_ops(page)
     known = {key: int(of_row[row]) for row, key in enumerate(_keys(page.table))}
@@ -149,12 +150,13 @@ def measure_steps(
     number = max(1, min((min(len(steps), MOST_BATCHES) for steps in chosen if len(steps)), default=1))
     time, count = np.zeros((len(ops), number)), np.zeros((len(ops), number))
     whole, units = np.zeros(number), np.zeros(number)
-    for (name, grid), steps in zip(hosts, chosen, strict=True):
+    for at, ((name, grid), steps) in enumerate(zip(hosts, chosen, strict=True)):
         batch = np.arange(len(steps), dtype=np.int64) * number // max(1, len(steps))
         units += len(grid.core_names) * np.bincount(batch, minlength=number)
         whole += np.bincount(batch, grid.duration_ps[:, steps].sum(axis=0).astype(np.float64), minlength=number)
         parts = _Parts(steps, batch, number)
-        for table, core_time, core_count in _cores(files[name], grid, parts, on_chunk, workers):
+        meter.begin(at)
+        for table, core_time, core_count in _cores(files[name], grid, parts, meter, workers):
             rows = [known[key] for key in _keys(table)]
             np.add.at(time, rows, core_time)
             np.add.at(count, rows, core_count)
@@ -182,7 +184,7 @@ def _cores(
     file: HostFile,
     grid: StepGrid,
     parts: _Parts,
-    on_chunk: Callable[[HostFile], ChunkDone],
+    meter: Meter,
     workers: int,
 ) -> list[_CoreTimes]:
     """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
@@ -190,11 +192,11 @@ def _cores(
     with closing(Trace.open(file.path)) as trace:
         every = [plane for plane in trace.planes if is_tensor_core(plane)]
         marks = _marks(every, grid)
-        done = on_chunk(file)
+        meter.opened(sum(line.size for plane in every for line in plane.lines if line.name == OPS_LINE))
 
         def work(at: int) -> _CoreTimes:
             begin, end = _edges(grid, ordinals[device_ordinal(every[at])], marks[at])
-            return _core_times(every[at], begin[parts.steps], end[parts.steps], parts, done)
+            return _core_times(every[at], begin[parts.steps], end[parts.steps], parts, meter.chunk)
 
         chosen = [at for at, plane in enumerate(every) if device_ordinal(plane) in ordinals]
         if workers <= 1 or len(chosen) < 2:
@@ -244,10 +246,3 @@ def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]
         end = begin + duration
     end[:-1] = np.minimum(end[:-1], begin[1:])
     return begin, end
-
-
-def op_bytes(file: HostFile) -> int:
-    """Bytes of the lines that `measure_steps` decodes of a host."""
-    with closing(Trace.open(file.path)) as trace:
-        cores = [plane for plane in trace.planes if is_tensor_core(plane)]
-        return sum(line.size for plane in cores for line in plane.lines if line.name == OPS_LINE)

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpuprof.parsers.diff.measure import Measured, Op
 from tpuprof.parsers.diff.model import ModuleMemory, plain_change
 from tpuprof.parsers.errors import ProfileError
-from tpuprof.parsers.memory.model import HBM
+from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules
 from tpuprof.parsers.pages.ops import UNKNOWN_PROGRAM
 
 MOST_MODULES = 4
 _LEAST_SHARE = 0.005
 """Share of a step that a program must take to be one of the main ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Hbm:
-    """HBM of a module, in bytes."""
-
-    peak: int
-    arguments: int
-    temporaries: int
 
 
 def modules_memory(
@@ -71,21 +61,20 @@ def _compared(
     one, other = (_hbm(label, of, problems) for label, of in zip((before, after), modules, strict=True))
     return ModuleMemory(
         name=name,
-        peak=plain_change(*(None if side is None else side.peak for side in (one, other))),
-        arguments=plain_change(*(None if side is None else side.arguments for side in (one, other))),
-        temporaries=plain_change(*(None if side is None else side.temporaries for side in (one, other))),
+        peak=plain_change(*(None if side is None else side.peak_bytes for side in (one, other))),
+        arguments=plain_change(*(None if side is None else side.arguments_bytes for side in (one, other))),
+        temporaries=plain_change(*(None if side is None else side.temporaries_bytes for side in (one, other))),
         problem=" ".join(dict.fromkeys(problems)),
     )
 
 
-def _hbm(label: str | None, modules: CompiledModules, problems: list[str]) -> _Hbm | None:
+def _hbm(label: str | None, modules: CompiledModules, problems: list[str]) -> SpaceMemory | None:
     if label is None:
         problems.append("The program runs in one of the two only.")
         return None
     try:
-        found = modules.space(modules.find(label), HBM)
+        return modules.space(modules.find(label), HBM)
     except ProfileError as error:
         unknown = error.code == "unknown_module"
         problems.append(f"The compiled HLO of {label} is not in its profile." if unknown else error.sentence)
         return None
-    return _Hbm(found.peak_bytes, found.arguments_bytes, found.temporaries_bytes)

@@ -29,6 +29,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.pages.run import median
+
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
@@ -96,10 +98,10 @@ def estimate_median(values: Floats) -> Estimate:
 
     Few steps in a majority that are all alike have no deviation; then the error is 0.
     """
-    middle = _median(values)
+    middle = median(values)
     if len(values) < 2:
         return Estimate(middle)
-    spread = MAD_TO_SIGMA * _median(np.abs(values - middle))
+    spread = MAD_TO_SIGMA * median(np.abs(values - middle))
     return Estimate(middle, MEDIAN_TO_MEAN * spread / math.sqrt(len(values)), len(values) - 1)
 
 
@@ -145,8 +147,8 @@ def usual_bounds(values: Floats) -> Bounds:
     """
     if not len(values):
         return _ALL
-    middle = _median(values)
-    reach = max(_ODD_SIGMAS * MAD_TO_SIGMA * _median(np.abs(values - middle)), _ODD_SHARE * abs(middle))
+    middle = median(values)
+    reach = max(_ODD_SIGMAS * MAD_TO_SIGMA * median(np.abs(values - middle)), _ODD_SHARE * abs(middle))
     return middle - reach, middle + reach
 
 
@@ -168,9 +170,3 @@ def within(values: Floats, bounds: Bounds) -> NDArray[np.bool_]:
     """bool[steps]: which steps are typical."""
     inside: NDArray[np.bool_] = (values >= bounds[0]) & (values <= bounds[1])
     return inside
-
-
-def _median(values: Floats) -> float:
-    ordered = np.sort(values)
-    middle = len(ordered) // 2
-    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)

@@ -17,7 +17,7 @@ from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.folder_search import host_name
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.pages.hosts_page import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict, percent_of
-from tpuprof.parsers.pages.hosts_verdict import excess_of, verdict_of, why_unknown
+from tpuprof.parsers.pages.hosts_verdict import verdict_of, why_unknown
 from tpuprof.parsers.pages.overview_page import OP_CLASSES
 from tpuprof.parsers.pages.run import NO_DEVICE, common_steps, step_time, warnings_of
 from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED, OUTFEED
@@ -187,7 +187,7 @@ def _row(summary: HostSummary, at: int, steps: HostSteps | None, not_compared: s
         own_ps = float(steps.own_ps[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
         if len(steps.rows) > 1:
-            excess = excess_of(steps, mine)
+            excess = _excess(steps, mine)
             slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
     watched, active = (sum(getattr(chip, name) for chip in summary.duty) for name in ("total_ps", "active_ps"))
     return HostRow(
@@ -211,6 +211,13 @@ def _row(summary: HostSummary, at: int, steps: HostSteps | None, not_compared: s
         profile_duration_ps=summary.profile_duration_ps,
         problems=(*((_is_apart([summary.host], not_compared),) if not_compared else ()), *_problems(summary)),
     )
+
+
+def _excess(steps: HostSteps, host: int) -> NDArray[np.float64]:
+    """float64[steps]: how much longer a host's own time is than that of the slowest of the others, not below 0."""
+    others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
+    excess: NDArray[np.float64] = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
+    return excess
 
 
 def _part_percent(parts: NDArray[np.float64] | None, *names: Part) -> float | None:

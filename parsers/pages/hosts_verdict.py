@@ -40,10 +40,9 @@ def verdict_of(
         return "unknown", f"Steps can't be compared: {note}.", None
     if len(steps.rows) < 2:
         return "unknown", _why_alone(rows, rows[steps.rows[0]], left_out), None
-    excess = [excess_of(steps, host) for host in range(len(steps.rows))]
-    costs = [float(one.mean()) for one in excess]
+    costs = [rows[row].cost_ps or 0.0 for row in steps.rows]
     worst = int(np.argmax(costs))
-    often, total = int(np.count_nonzero(excess[worst])), len(steps)
+    often, total = rows[steps.rows[worst]].slowest_in or 0, len(steps)
     whole = float(steps.duration_ps.max(axis=0).mean())
     if total >= _LEAST_STEPS and often >= STRAGGLES * total and costs[worst] >= LEAST_COST * whole:
         words = (
@@ -58,7 +57,7 @@ def verdict_of(
         words = f"The {_compared(rows, len(means))} are even within {within} of a step: none holds up the others."
         return "even", words, None
     most = int(means.argmax())
-    often = int(np.count_nonzero(excess[most]))
+    often = rows[steps.rows[most]].slowest_in or 0
     words = (
         f"The {_compared(rows, len(means))} differ by {share(spread)} of a step, but no single one holds up the "
         "others: "
@@ -127,13 +126,6 @@ def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The upper median of each column."""
     middle: NDArray[np.float64] = np.sort(values, axis=0)[len(values) // 2]
     return middle
-
-
-def excess_of(steps: HostSteps, host: int) -> NDArray[np.float64]:
-    """float64[steps]: how much longer a host's own time is than that of the slowest of the others, not below 0."""
-    others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
-    excess: NDArray[np.float64] = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
-    return excess
 
 
 # --- what is unknown -----------------------------------------------------------------------------------------------

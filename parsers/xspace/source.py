@@ -46,7 +46,7 @@ class ByteSource(Protocol):
 class MemorySource:
     """Bytes that are in memory already."""
 
-    def __init__(self, data: bytes | bytearray, name: str = "memory", note: str = "") -> None:
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "memory", note: str = "") -> None:
         self._data = memoryview(data)
         self.name = name
         self.size = len(data)

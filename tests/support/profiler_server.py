@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import grpc  # type: ignore[import-untyped,unused-ignore]
 
 from tests.support.build import tpu_plane
+from tests.support.listening import LONGEST_SECONDS, accepting
 from tpuprof.parsers.proto.profiler_service_pb2 import (
     ProfileRequest,
     ProfileResponse,
@@ -22,9 +23,6 @@ from tpuprof.parsers.proto.profiler_service_pb2 import (
     TerminateResponse,
 )
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
-
-LONGEST_SECONDS = 60.0
-"""Only a hang takes this long."""
 
 MS = 1_000_000_000
 Respond = Callable[["FakeProfiler", ProfileRequest, Any], ProfileResponse]
@@ -175,29 +173,14 @@ def listener(greeting: bytes | None) -> Iterator[tuple[str, list[socket.socket]]
     Yields:
         Its address, and the connections that came.
     """
-    connections: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                connections.append(connection)
-                if greeting is not None:
-                    connection.sendall(greeting)
-                    connection.close()
+    def answer(connection: socket.socket) -> None:
+        if greeting is not None:
+            connection.sendall(greeting)
+            connection.close()
 
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.getsockname()[1]}", connections
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join(LONGEST_SECONDS)
-            for connection in connections:
-                connection.close()
+    with accepting(answer) as found:
+        yield found
 
 
 def free_port() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.tui.draw.spans import Glyphs, StyleKey
 
@@ -37,3 +39,16 @@ def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
     empty = "." if glyphs.name == "ascii" else glyphs.horizontal
     return filled, empty * (width - len(filled))
+
+
+def whole_cells(sizes: Sequence[float], width: int) -> list[int]:
+    """Whole cells for each size by largest remainder; what is not zero has one where there is room for all."""
+    filled = [size for size in sizes if size > 0]
+    least = 1 if len(filled) <= width else 0
+    room, whole = width - least * len(filled), sum(filled)
+    exact = [size / whole * room if whole > 0 and size > 0 else 0.0 for size in sizes]
+    cells = [int(value) for value in exact]
+    behind = sorted(range(len(sizes)), key=lambda at: (cells[at] - exact[at], at))
+    for at in behind[: max(0, room - sum(cells)) if whole > 0 else 0]:
+        cells[at] += 1
+    return [value + (least if size > 0 else 0) for value, size in zip(cells, sizes, strict=True)]

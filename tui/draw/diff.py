@@ -10,7 +10,7 @@ from tpuprof.tui.draw.diff_steps import steps_lines
 from tpuprof.tui.draw.diff_table import SORT_WORDS, VIEWS, Entry, Sort, ViewName, table_lines
 from tpuprof.tui.draw.diff_verdict import headline_mark, verdict
 from tpuprof.tui.draw.diff_words import per_unit
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, clean, cut, cut_middle, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 VIEW_TITLES: dict[ViewName, str] = {
@@ -65,7 +65,7 @@ class Composed:
 def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
     """Both runs' names."""
     ascii_only = glyphs.name == "ascii"
-    lead = " tpuprof-tui  DIFF  " if width >= 72 else " DIFF  "
+    lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
     tail = "? help "
     room = width - len(lead) - len(tail) - 8
     names = [clean(side.name, ascii_only) for side in (diff.before, diff.after)]
@@ -145,7 +145,7 @@ def compose(
         first = max(0, min(view.first, len(body) - room))
         return Composed(tuple(lines + body[first : first + room]), -1, first, room)
     room = max(1, height - len(lines) - 1)
-    first = max(0, min(view.first, view.cursor, len(rows) - room), view.cursor - room + 1)
+    first = shown_top(view.cursor, view.first, room, len(rows))
     if not rows:
         lines += wrap(_nothing(diff, view, total), width, "dim", glyphs, [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)

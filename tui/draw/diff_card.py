@@ -11,7 +11,7 @@ from tpuprof.parsers.optable import OpTable
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.diff_table import Entry, entries, shown
 from tpuprof.tui.draw.diff_verdict import verdict
-from tpuprof.tui.draw.diff_words import MARK_WORDS, figure, per_unit, plus_minus, relative, signed
+from tpuprof.tui.draw.diff_words import MARK_WORDS, figure, per_unit, plus_minus, relative, side_figure, signed
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import ASCII, CLASS_LETTER, Glyphs, Line
 
@@ -32,11 +32,8 @@ def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     lines = wrap(clean(row.name, ascii_only), width, "strong", glyphs)
     change = row.change
     lines += _entry("change", f"{MARK_WORDS[change.mark]}  {_sizes(row, ascii_only)}", width, glyphs)
-    before = "not there" if change.before is None else figure(change.before, row.kind, ascii_only)
-    after = "not there" if change.after is None else figure(change.after, row.kind, ascii_only)
-    if change.mark == "unknown":
-        before, after = (figure(value, row.kind, ascii_only) for value in (change.before, change.after))
-    lines += _entry("A", before, width, glyphs) + _entry("B", after, width, glyphs)
+    for name, value in (("A", change.before), ("B", change.after)):
+        lines += _entry(name, side_figure(change, value, row.kind, ascii_only, "not there"), width, glyphs)
     if row.kind == "time":
         noise = "unknown" if change.noise is None else plus_minus(glyphs) + figure(change.noise, "time", ascii_only)
         lines += _entry("noise", noise, width, glyphs)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from tpuprof.parsers.diff.model import Change, Diff, OpChange
 from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.diff_words import MARK_STYLES, MARK_WORDS, Kind, figure, noise_time, relative, signed
+from tpuprof.tui.draw.diff_words import MARK_STYLES, MARK_WORDS, Kind, noise_time, relative, side_figure, signed
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
@@ -212,8 +212,7 @@ class _Cells:
         return self._side(self.rows[at], self.rows[at].change.after)
 
     def _side(self, row: Entry, value: float | None) -> Span:
-        is_absent = value is None and row.change.mark != "unknown"
-        return ("-" if is_absent else figure(value, row.kind, self._ascii)), "text"
+        return side_figure(row.change, value, row.kind, self._ascii, "-"), "text"
 
     def noise(self, at: int) -> Span:
         return noise_time(self.rows[at].change, self.glyphs), "dim"

@@ -46,6 +46,11 @@ def figure(value: float | None, kind: Kind, ascii_only: bool) -> str:
     return f"{value:.1f}%" if kind == "percent" else duration(value, ascii_only)
 
 
+def side_figure(change: Change, value: float | None, kind: Kind, ascii_only: bool, absent: str) -> str:
+    """A figure of one run; other words where that run has none of it at all, which is not the same as unknown."""
+    return absent if value is None and change.mark != "unknown" else figure(value, kind, ascii_only)
+
+
 def signed(value: float | None, kind: Kind, ascii_only: bool) -> str:
     """A change with its sign and unit: ``+217 ms``, ``-5.00 ms``, ``0``; of percentages ``+1.2 pp``."""
     if value is None or not math.isfinite(value):

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.pages.hosts import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.parsers.text import counted
+from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import clean, cut, fit, rule, wrap
+from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
 
@@ -109,7 +110,7 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
         rows -= rows == room > 1
         notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
     at = min(row, entries - 1)
-    top = min(max(state.top, at - rows + 1), at, entries - rows)
+    top = shown_top(at, state.top, rows, entries)
     lines = [*head, *(_entry(page, order, columns, at, at == row, width, glyphs) for at in range(top, top + rows))]
     lines = [fit(line, width, glyphs) for line in [*lines, *below, *notes][:height]]
     lines += [fit([], width, glyphs)] * (height - len(lines))
@@ -324,10 +325,11 @@ def _detail(
 def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Line]:
     """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
     lines = _parts_heading("Where a mean step goes", steps, width, glyphs)
+    longest = _longest(steps)
     for at in order:
         row = page.rows[at]
         if row.parts_ps is not None:
-            lines.append(_parts_line(row.host, row.parts_ps, _longest(steps), width, glyphs, "strong"))
+            lines.append(_parts_line(row.host, row.parts_ps, longest, width, glyphs, "strong"))
             if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or at == page.straggler):
                 lines += _core_lines(steps, at, None, width, glyphs)
     return lines
@@ -388,14 +390,13 @@ def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, g
     ascii_only = glyphs.name == "ascii"
     whole = sum(parts)
     label = max(10, min(_MOST_NAME, width // 5))
-    text = clean(name, ascii_only)
-    text = text if len(text) <= label else text[: label - 1] + glyphs.ellipsis
+    text = cut(clean(name, ascii_only), label, glyphs)
     head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, ascii_only):>{_FIGURE}} ", "text")]
     figures = _part_figures(parts, whole, width)
     cells = width - 1 - label - _FIGURE - 1 - len(figures) - 1
     size = round(cells * whole / longest) if longest > 0 else 0
     bar: list[Span] = []
-    for part, width_ in zip(PARTS, _cells(parts, size), strict=True):
+    for part, width_ in zip(PARTS, whole_cells(parts, size), strict=True):
         letter, style = _STYLE[part]
         bar.append(((letter if glyphs.letters else glyphs.full) * width_, style))
     return fit([*head, *bar, (" " * (cells - size), "text"), (f" {figures}", "dim")], width, glyphs)
@@ -414,19 +415,6 @@ def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
             break
         text = longer
     return f"{text:<{width // 3}}"
-
-
-def _cells(sizes: Sequence[float], width: int) -> list[int]:
-    """Whole cells for each size by largest remainder; what is not zero has one where there is room for all."""
-    filled = [size for size in sizes if size > 0]
-    least = 1 if len(filled) <= width else 0
-    room, whole = width - least * len(filled), sum(filled)
-    exact = [size / whole * room if whole > 0 and size > 0 else 0.0 for size in sizes]
-    cells = [int(value) for value in exact]
-    behind = sorted(range(len(sizes)), key=lambda at: (cells[at] - exact[at], at))
-    for at in behind[: max(0, room - sum(cells)) if whole > 0 else 0]:
-        cells[at] += 1
-    return [value + (least if size > 0 else 0) for value, size in zip(cells, sizes, strict=True)]
 
 
 # --- notes ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, InferencePage, Latency, Percentile
+from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
 from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
@@ -145,19 +146,8 @@ def _bar(
     shown = [part for part in shown if part[0] > 0]
     return [
         ((letter if glyphs.letters else glyphs.full) * size, key)
-        for (_, letter, key), size in zip(shown, _cells([part[0] for part in shown], cells), strict=True)
+        for (_, letter, key), size in zip(shown, whole_cells([part[0] for part in shown], cells), strict=True)
     ]
-
-
-def _cells(sizes: Sequence[float], width: int) -> list[int]:
-    """Whole cells for each size by largest remainder; each gets one where there is room for all."""
-    least = 1 if len(sizes) <= width else 0
-    room, whole = width - least * len(sizes), sum(sizes)
-    exact = [size / whole * room for size in sizes]
-    cells = [int(value) for value in exact]
-    for at in sorted(range(len(sizes)), key=lambda at: (cells[at] - exact[at], at))[: max(0, room - sum(cells))]:
-        cells[at] += 1
-    return [value + least for value in cells]
 
 
 # --- models or modules ---------------------------------------------------------------------------------------------

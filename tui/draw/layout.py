@@ -87,6 +87,23 @@ def fit(spans: Iterable[Span], width: int, glyphs: Glyphs) -> Line:
     return tuple(out)
 
 
+def joined(spans: Iterable[Span]) -> Line:
+    """The spans, neighbours of one key as one."""
+    out: list[Span] = []
+    for text, key in spans:  # a good deal faster than `groupby` where most neighbours differ, as on the timeline
+        if out and out[-1][1] == key:
+            out[-1] = (out[-1][0] + text, key)
+        else:
+            out.append((text, key))
+    return tuple(out)
+
+
+def shown_top(row: int, top: int, rows: int, entries: int) -> int:
+    """The first entry to show, the one nearest to `top` that keeps the cursor among `rows` entries."""
+    rows = max(1, rows)
+    return max(0, min(max(top, row - rows + 1), row, max(0, entries - rows)))
+
+
 def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line]:
     """Blocks side by side; shorter ones are filled with blank lines."""
     lines = []

@@ -6,10 +6,9 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
-from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.layout import clean, cut, fit, joined
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -68,8 +67,7 @@ class _Canvas:
         """The frame, neighbours of one style joined."""
         out: list[Line] = []
         for cells, keys in zip(self.cells, self.keys, strict=True):
-            runs = groupby(zip(cells, keys, strict=True), key=lambda pair: pair[1])
-            out.append(tuple(("".join(cell for cell, _ in run), key) for key, run in runs))
+            out.append(joined(zip(cells, keys, strict=True)))
         return out
 
 

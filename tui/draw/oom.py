@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.oom_advice import advice_lines, least_lines, toggle_lines
 from tpuprof.tui.draw.oom_bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.draw.oom_card import buffer_card
@@ -207,10 +207,9 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
 
 def _first(view: View, room: int, count: int) -> int:
     """The first row shown, so that the cursor is among them and no room is wasted."""
-    first = max(0, min(view.first, count - room))
     if view.cursor >= 0:
-        first = max(view.cursor - room + 1, min(first, view.cursor))
-    return max(0, first)
+        return shown_top(view.cursor, view.first, room, count)
+    return max(0, min(view.first, count - room))
 
 
 def _table_title(triage: Triage, rows: tuple[Row, ...], view: View) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.oom.triage import Part, PartName, Triage, Trial, part_of
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.layout import clean, fit, joined
 from tpuprof.tui.draw.memory.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.memory.sizes import binary_short, limit_size
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
@@ -256,7 +256,9 @@ def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, width: 
     if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
         cells[limit], keys[limit] = glyphs.vertical, "bad"
     figures = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
-    return fit([(f" {label:<{LABEL - 1}}", "dim"), *_joined(cells, keys), (figures, "text")], width, glyphs)
+    return fit(
+        [(f" {label:<{LABEL - 1}}", "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")], width, glyphs
+    )
 
 
 def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[int, str]:
@@ -296,14 +298,3 @@ def _mark_line(
     if right > left:
         return fit([(" " * begin, "text"), (text, "warn"), (f"  {rest}", "dim")], width, glyphs)
     return fit([(f" {rest}".ljust(begin), "dim"), (text, "warn")], width, glyphs)
-
-
-def _joined(cells: list[str], keys: list[Key]) -> list[Span]:
-    """Cells as spans, neighbours of one style together."""
-    spans: list[Span] = []
-    for cell, key in zip(cells, keys, strict=True):
-        if spans and spans[-1][1] == key:
-            spans[-1] = (spans[-1][0] + cell, key)
-        else:
-            spans.append((cell, key))
-    return spans

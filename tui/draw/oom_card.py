@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.oom.triage import Triage
-from tpuprof.tui.draw.format import count, percent
+from tpuprof.parsers.text import counted
+from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
 from tpuprof.tui.draw.memory.card import CATEGORY_PHRASES, entry, padding_words, source_entry
 from tpuprof.tui.draw.memory.sizes import binary_size, limit_size
@@ -150,7 +151,7 @@ def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line
     if not number:
         return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
     total = binary_size(sum(buffers[at].size_bytes for at in same))
-    words = f"{count(number)} other{'s' * (number != 1)} of this shape {where}, {total} together"
+    words = f"{counted(number, 'other')} of this shape {where}, {total} together"
     return entry("alike", words, width, glyphs)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.oom.triage import Triage, Trial
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import clean, cut_begin
+from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
 from tpuprof.tui.draw.memory.sizes import binary_short
 from tpuprof.tui.draw.memory.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
@@ -27,9 +27,6 @@ _SHAPE = 24
 
 _MEASURED = 200
 """Rows whose shapes decide how wide their column is."""
-
-_WIDE = 110
-_NARROW = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +214,14 @@ class _Cells:
         row = self.rows[at]
         if not row.title:
             text = self._buffer(at).shape or UNKNOWN
-            return (self._clean(text if self.width >= 2 * _NARROW else short_shape(text)), "text")
+            return (self._clean(text if self.width >= 2 * NARROW else short_shape(text)), "text")
         shapes = {short_shape(self.triage.need.buffers[index].shape) for index in row.buffers}
         words = f"{len(row.buffers)} {self.glyphs.times} " if len(row.buffers) > 1 else ""
         return (self._clean(words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)")), "text")
 
     def place(self, at: int) -> tuple[str, str]:
         """The line of code and the op."""
-        row, folder = self.rows[at], self.width >= _WIDE
+        row, folder = self.rows[at], self.width >= WIDE
         found = _group_place(row, self.triage.need.buffers, folder) if row.title else place_of(self._buffer(at), folder)
         return self._clean(found[0]), self._clean(found[1])
 
@@ -242,10 +239,10 @@ def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, ma
     left = [Column("#", "#", digits, cells.number, fixed=True), Column("size", "size", 6, cells.size, fixed=True)]
     if any(row.after is not None for row in rows):
         left.append(Column("after", "est.", 6, cells.after, fixed=True))
-    if width >= _NARROW:
+    if width >= NARROW:
         left.append(Column("share", "%", 4, cells.share, fixed=True))
     left.append(Column("pad", "pad", 5, cells.padding, fixed=True))
-    if width >= _NARROW:
+    if width >= NARROW:
         left.append(Column("category", CATEGORY, 6, cells.category, right=False, fixed=True))
     room = width - 1 - sum(column.width + 1 for column in left)
     measured = range(min(len(rows), _MEASURED))

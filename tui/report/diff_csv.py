@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.diff.model import Diff
 from tpuprof.tui.report.csv_report import table
-from tpuprof.tui.report.json_report import PS_PER_MS
+from tpuprof.tui.report.json_report import milliseconds
 
 _HEADINGS = (
     "rank",
@@ -39,11 +39,11 @@ def diff_csv(diff: Diff, limit: int = 0) -> str:
             op.category,
             op.op_class,
             op.framework_op or None,
-            _ms(op.time.before),
-            _ms(op.time.after),
-            _ms(op.time.delta),
+            milliseconds(op.time.before),
+            milliseconds(op.time.after),
+            milliseconds(op.time.delta),
             op.time.relative,
-            _ms(op.time.noise),
+            milliseconds(op.time.noise),
             op.count.before,
             op.count.after,
             op.matched_by,
@@ -52,7 +52,3 @@ def diff_csv(diff: Diff, limit: int = 0) -> str:
         for rank, op in enumerate(diff.ops[:limit] if limit else diff.ops, 1)
     )
     return table(_HEADINGS, rows)
-
-
-def _ms(ps: float | None) -> float | None:
-    return None if ps is None else ps / PS_PER_MS

@@ -22,7 +22,7 @@ from tpuprof.parsers.diff.noise import CONFIDENCE
 from tpuprof.parsers.diff.regression import Regression
 from tpuprof.tui.draw.diff_verdict import headline_mark, verdict
 from tpuprof.tui.draw.diff_words import Kind
-from tpuprof.tui.report.json_report import PS_PER_MS, document
+from tpuprof.tui.report.json_report import PS_PER_MS, document, step_times
 
 DIFF_SCHEMA = "tpuprof.diff/1"
 
@@ -114,16 +114,7 @@ def _reasons(diff: Diff) -> dict[str, str]:
 
 def _side(side: Side) -> dict[str, object]:
     time = side.step_time
-    times = None
-    if time is not None:
-        times = {
-            "average": time.average_ps / PS_PER_MS,
-            "standard_deviation": time.standard_deviation_ps / PS_PER_MS,
-            "median": time.median_ps / PS_PER_MS,
-            "minimum": time.minimum_ps / PS_PER_MS,
-            "maximum": time.maximum_ps / PS_PER_MS,
-            "source": time.source,
-        }
+    times = None if time is None else {**step_times(time), "source": time.source}
     return {
         "name": side.name,
         "path": side.path,

@@ -9,7 +9,7 @@ from tpuprof.parsers.diff.regression import Regression
 from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.diff_table import Entry, ViewName, entries, shown
 from tpuprof.tui.draw.diff_verdict import headline_mark, verdict
-from tpuprof.tui.draw.diff_words import MARK_WORDS, figure, noise_words, per_unit, relative, signed
+from tpuprof.tui.draw.diff_words import MARK_WORDS, figure, noise_words, per_unit, relative, side_figure, signed
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.report.markdown_report import escaped, joined, table
 
@@ -98,5 +98,4 @@ def _section(title: str, rows: Sequence[Entry]) -> list[str]:
 
 
 def _side(row: Entry, value: float | None) -> str:
-    is_absent = value is None and row.change.mark != "unknown"
-    return "" if is_absent else figure(value, row.kind, False)
+    return side_figure(row.change, value, row.kind, False, "")

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.hosts import hosts as draw_hosts
 from tpuprof.tui.draw.hosts import how_many
 from tpuprof.tui.report.csv_report import Cell
 from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import PS_PER_MS, document, head
+from tpuprof.tui.report.json_report import PS_PER_MS, document, head, milliseconds, step_times
 from tpuprof.tui.report.markdown_report import escaped, joined
 from tpuprof.tui.report.markdown_report import table as markdown_table
 from tpuprof.tui.report.render import Format, Look
@@ -92,9 +92,9 @@ def _row(row: HostRow) -> dict[str, object]:
         "core_count": row.cores,
         "step_time_ms": _step_time(row.step_time),
         "common_steps": row.common_steps,
-        "own_time_ms": _ms(row.own_ps),
+        "own_time_ms": milliseconds(row.own_ps),
         "slowest_in_steps": row.slowest_in,
-        "cost_ms": _ms(row.cost_ps),
+        "cost_ms": milliseconds(row.cost_ps),
         "breakdown_ms": None if row.known_parts_ps is None else _parts(row.known_parts_ps),
         "device_idle_percent": row.idle_percent,
         "input_percent": row.input_percent,
@@ -103,27 +103,17 @@ def _row(row: HostRow) -> dict[str, object]:
         "device_duty_cycle_percent": row.duty_percent,
         "mxu_utilization_percent": row.mxu_percent,
         "hbm_utilization_percent": row.hbm_percent,
-        "profile_duration_ms": _ms(row.profile_duration_ps),
+        "profile_duration_ms": milliseconds(row.profile_duration_ps),
         "problems": list(row.problems),
     }
 
 
 def _step_time(time: StepTime | None) -> dict[str, object] | None:
-    if time is None:
-        return None
-    return {
-        "average": _ms(time.average_ps),
-        "standard_deviation": _ms(time.standard_deviation_ps),
-        "median": _ms(time.median_ps),
-        "minimum": _ms(time.minimum_ps),
-        "maximum": _ms(time.maximum_ps),
-        "count": time.count,
-        "source": time.source,
-    }
+    return None if time is None else {**step_times(time), "count": time.count, "source": time.source}
 
 
 def _parts(parts_ps: Sequence[float | None]) -> dict[str, object]:
-    return {part: _ms(value) for part, value in zip(PARTS, parts_ps, strict=True)}
+    return {part: milliseconds(value) for part, value in zip(PARTS, parts_ps, strict=True)}
 
 
 def _steps(page: HostsPage, steps: HostSteps) -> list[dict[str, object]]:
@@ -154,10 +144,6 @@ def _steps(page: HostsPage, steps: HostSteps) -> list[dict[str, object]]:
 def _core_parts(parts_ms: Sequence[float], is_input_known: bool) -> dict[str, float | None]:
     named: dict[str, float | None] = dict(zip(PARTS, parts_ms, strict=True))
     return named if is_input_known else {**named, "input": None}
-
-
-def _ms(ps: float | None) -> float | None:
-    return None if ps is None else ps / PS_PER_MS
 
 
 # --- CSV -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.format import count, duration, percent, significant
 from tpuprof.tui.draw.inference import inference as draw_inference
 from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import PS_PER_MS, document, head
+from tpuprof.tui.report.json_report import document, head, milliseconds
 from tpuprof.tui.report.markdown_report import escaped, joined
 from tpuprof.tui.report.markdown_report import table as markdown_table
 from tpuprof.tui.report.render import Format, Look
@@ -56,8 +56,8 @@ def inference_json(page: InferencePage, run: Run) -> str:
         "batches": page.batches,
         "sessions_per_second": page.sessions_per_second,
         "average": None if page.average is None else _latency(page.average),
-        "minimum_ms": _ms(page.minimum_ps),
-        "maximum_ms": _ms(page.maximum_ps),
+        "minimum_ms": milliseconds(page.minimum_ps),
+        "maximum_ms": milliseconds(page.maximum_ps),
         "percentiles": _percentiles(page.percentiles),
         "launches": None if page.launches is None else _launches(page.launches),
         "rows": [_row(row) for row in page.rows],
@@ -82,33 +82,29 @@ def _launches(launches: Launches) -> dict[str, object]:
 def _latency(latency: Latency, queued: bool = False) -> dict[str, object]:
     """A latency's parts; time in the device's queue only for launches."""
     parts: dict[str, object] = {
-        "total_ms": _ms(latency.total_ps),
-        "host_ms": _ms(latency.host_ps),
-        "device_ms": _ms(latency.device_ps),
-        "communication_ms": _ms(latency.communication_ps),
+        "total_ms": milliseconds(latency.total_ps),
+        "host_ms": milliseconds(latency.host_ps),
+        "device_ms": milliseconds(latency.device_ps),
+        "communication_ms": milliseconds(latency.communication_ps),
     }
-    return {**parts, "queued_ms": _ms(latency.queued_ps)} if queued else parts
+    return {**parts, "queued_ms": milliseconds(latency.queued_ps)} if queued else parts
 
 
 def _row(row: LatencyRow) -> dict[str, object]:
     return {
         "name": row.name,
         "runs": row.runs,
-        "average_ms": _ms(row.average_ps),
-        "minimum_ms": _ms(row.minimum_ps),
-        "maximum_ms": _ms(row.maximum_ps),
+        "average_ms": milliseconds(row.average_ps),
+        "minimum_ms": milliseconds(row.minimum_ps),
+        "maximum_ms": milliseconds(row.maximum_ps),
         "percentiles": [
-            {"percentile": percentile, "total_ms": _ms(size)}
+            {"percentile": percentile, "total_ms": milliseconds(size)}
             for percentile, size in zip(PERCENTILES, row.percentiles_ps, strict=True)
         ],
-        "total_ms": _ms(row.total_ps),
+        "total_ms": milliseconds(row.total_ps),
         "time_fraction": row.fraction,
         "cores": row.cores,
     }
-
-
-def _ms(ps: float | None) -> float | None:
-    return None if ps is None else ps / PS_PER_MS
 
 
 # --- CSV -----------------------------------------------------------------------------------------------------------
@@ -122,7 +118,7 @@ def inference_csv(page: InferencePage) -> str:
     if page.average is not None:
         rows.append(("average", page.average))
     cells = (
-        (name, *(_ms(getattr(one, f"{part}_ps")) for part in ("total", "host", "device", "communication")))
+        (name, *(milliseconds(getattr(one, f"{part}_ps")) for part in ("total", "host", "device", "communication")))
         for name, one in rows
     )
     return csv_table(_COLUMNS, cells)

@@ -11,8 +11,7 @@ from dataclasses import asdict
 
 from tpuprof.parsers.logdir import Run
 from tpuprof.parsers.pages.input_page import NO_CORE_WAITS, InputBreakdown, InputOp, InputPipelinePage, StepWait
-from tpuprof.parsers.pages.overview_page import StepTime
-from tpuprof.tui.report.json_report import PS_PER_MS, document, head
+from tpuprof.tui.report.json_report import PS_PER_MS, document, head, milliseconds, step_time_record
 
 INPUT_SCHEMA = "tpuprof.input/1"
 
@@ -25,7 +24,7 @@ def input_json(page: InputPipelinePage, run: Run, limit: int = 0) -> str:
     rows = slice(limit or None)
     body = {
         "device": {
-            "step_time_ms": _step_time(page.step_time),
+            "step_time_ms": step_time_record(page.step_time),
             "infeed_percent": page.infeed_percent and asdict(page.infeed_percent),
             "max_infeed": [{"step": step.name, "core": step.core} for step in page.steps],
             "input_source": page.source,
@@ -55,23 +54,11 @@ def _reasons(page: InputPipelinePage) -> dict[str, str]:
     }
 
 
-def _step_time(time: StepTime | None) -> dict[str, object] | None:
-    if time is None:
-        return None
-    figures = {key: value for key, value in asdict(time).items() if key.endswith("_ps")}
-    return {
-        **{key.removesuffix("_ps"): value / PS_PER_MS for key, value in figures.items()},
-        "count": time.count,
-        "source": time.source,
-        "note": time.note,
-    }
-
-
 def _step(step: StepWait) -> dict[str, object]:
     return {
         "name": step.name,
         "duration_ms": step.duration_ps / PS_PER_MS,
-        "wait_ms": None if step.wait_ps is None else step.wait_ps / PS_PER_MS,
+        "wait_ms": milliseconds(step.wait_ps),
         "infeed_percent_average": step.percent_average,
         "infeed_percent_minimum": step.percent_minimum,
         "infeed_percent_maximum": step.percent_maximum,

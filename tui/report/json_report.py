@@ -194,14 +194,14 @@ def _environment(environment: Environment) -> dict[str, object]:
         "device_type": environment.device_type,
         "device_core_count": environment.device_core_count,
         "is_training": environment.is_training,
-        "profile_duration_ms": _ms(environment.profile_duration_ps),
+        "profile_duration_ms": milliseconds(environment.profile_duration_ps),
         "simulated": environment.simulated,
     }
 
 
 def _performance(performance: Performance) -> dict[str, object]:
     return {
-        "step_time_ms": _step_time(performance.step_time),
+        "step_time_ms": step_time_record(performance.step_time),
         "device_duty_cycle_percent": performance.device_duty_cycle_percent,
         "device_idle_percent": performance.device_idle_percent,
         "host_idle_percent": performance.host_idle_percent,
@@ -222,18 +222,21 @@ def _performance(performance: Performance) -> dict[str, object]:
     }
 
 
-def _step_time(time: StepTime | None) -> dict[str, object] | None:
+def step_time_record(time: StepTime | None) -> dict[str, object] | None:
+    """A page's `step_time_ms`, where it is the summary's own: its times, and what they are of."""
     if time is None:
         return None
+    return {**step_times(time), "count": time.count, "source": time.source, "note": time.note}
+
+
+def step_times(time: StepTime) -> dict[str, object]:
+    """The five times of a summary over steps, in milliseconds."""
     return {
-        "average": _ms(time.average_ps),
-        "standard_deviation": _ms(time.standard_deviation_ps),
-        "median": _ms(time.median_ps),
-        "minimum": _ms(time.minimum_ps),
-        "maximum": _ms(time.maximum_ps),
-        "count": time.count,
-        "source": time.source,
-        "note": time.note,
+        "average": milliseconds(time.average_ps),
+        "standard_deviation": milliseconds(time.standard_deviation_ps),
+        "median": milliseconds(time.median_ps),
+        "minimum": milliseconds(time.minimum_ps),
+        "maximum": milliseconds(time.maximum_ps),
     }
 
 
@@ -242,7 +245,7 @@ def _step(step: Step) -> dict[str, object]:
         "name": step.name,
         "group_id": step.group_id,
         "start_ps": step.start_ps,
-        "duration_ms": _ms(step.duration_ps),
+        "duration_ms": milliseconds(step.duration_ps),
         "breakdown_ms": _breakdown(step.breakdown),
         "sparse_core_ms": _sparse_core(step.sparse_core),
     }
@@ -251,7 +254,11 @@ def _step(step: Step) -> dict[str, object]:
 def _sparse_core(time: SparseCoreTime | None) -> dict[str, object] | None:
     if time is None:
         return None
-    return {"step": _ms(time.step_ps), "compute": _ms(time.compute_ps), "idle": _ms(time.idle_ps)}
+    return {
+        "step": milliseconds(time.step_ps),
+        "compute": milliseconds(time.compute_ps),
+        "idle": milliseconds(time.idle_ps),
+    }
 
 
 def _breakdown(parts: StepBreakdown | GenericBreakdown | None) -> dict[str, object] | None:
@@ -260,24 +267,24 @@ def _breakdown(parts: StepBreakdown | GenericBreakdown | None) -> dict[str, obje
     if isinstance(parts, GenericBreakdown):
         host: dict[str, object] = dict.fromkeys(("host_compute", "kernel_launch", "compile"))
         return {
-            "device_compute": _ms(parts.device_compute_ps),
-            "device_to_device": _ms(parts.device_to_device_ps),
-            "device_collectives": _ms(parts.device_collectives_ps),
-            "input": _ms(parts.input_ps),
-            "output": _ms(parts.output_ps),
+            "device_compute": milliseconds(parts.device_compute_ps),
+            "device_to_device": milliseconds(parts.device_to_device_ps),
+            "device_collectives": milliseconds(parts.device_collectives_ps),
+            "input": milliseconds(parts.input_ps),
+            "output": milliseconds(parts.output_ps),
             **host,
-            "all_other": _ms(parts.all_other_ps),
+            "all_other": milliseconds(parts.all_other_ps),
         }
     return {
-        "compute": _ms(parts.compute_ps),
-        "active": _ms(parts.active_ps),
-        "infeed": _ms(parts.infeed_ps),
-        "outfeed": _ms(parts.outfeed_ps),
-        "idle": _ms(parts.idle_ps),
-        "host_transfer": _ms(parts.host_transfer_ps),
-        "all_reduce_compute": _ms(parts.all_reduce_compute_ps),
-        "all_reduce_sync": _ms(parts.all_reduce_sync_ps),
-        "sparse_core": _ms(parts.sparse_core_ps),
+        "compute": milliseconds(parts.compute_ps),
+        "active": milliseconds(parts.active_ps),
+        "infeed": milliseconds(parts.infeed_ps),
+        "outfeed": milliseconds(parts.outfeed_ps),
+        "idle": milliseconds(parts.idle_ps),
+        "host_transfer": milliseconds(parts.host_transfer_ps),
+        "all_reduce_compute": milliseconds(parts.all_reduce_compute_ps),
+        "all_reduce_sync": milliseconds(parts.all_reduce_sync_ps),
+        "sparse_core": milliseconds(parts.sparse_core_ps),
     }
 
 
@@ -285,7 +292,7 @@ def _finding(finding: Finding) -> dict[str, object]:
     return {
         "kind": finding.kind,
         "title": finding.title,
-        "worth_ms": _ms(finding.worth_ps),
+        "worth_ms": milliseconds(finding.worth_ps),
         "per": finding.per,
         "worth_fraction": finding.worth_fraction,
         "is_estimate": finding.is_estimate,
@@ -316,10 +323,10 @@ def _inference(page: InferencePage | None) -> dict[str, object] | None:
     rows = [
         {
             "percentile": row.percentile,
-            "total_ms": _ms(row.latency.total_ps),
-            "host_ms": _ms(row.latency.host_ps),
-            "device_ms": _ms(row.latency.device_ps),
-            "communication_ms": _ms(row.latency.communication_ps),
+            "total_ms": milliseconds(row.latency.total_ps),
+            "host_ms": milliseconds(row.latency.host_ps),
+            "device_ms": milliseconds(row.latency.device_ps),
+            "communication_ms": milliseconds(row.latency.communication_ps),
         }
         for row in page.percentiles
     ]
@@ -346,5 +353,6 @@ def _problem(problem: Problem) -> dict[str, object]:
     }
 
 
-def _ms(ps: float | None) -> float | None:
+def milliseconds(ps: float | None) -> float | None:
+    """Picoseconds as JSON and CSV give them; None stays None."""
     return None if ps is None else ps / PS_PER_MS

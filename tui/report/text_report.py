@@ -11,6 +11,7 @@ from tpuprof.parsers.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.text import counted, printable
 from tpuprof.tui.draw.format import UNKNOWN, duration, size
+from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.overview import overview as draw_overview
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
 from tpuprof.tui.report.values import local_minute
@@ -111,7 +112,7 @@ def _cut_end(text: str, width: int, glyphs: Glyphs) -> str:
     """The columns that fit: whole, but for the last one."""
     step, device = 10, 28  # cells up to the end of each
     if width >= device + 12:
-        return text if len(text) <= width else text[: width - 1] + glyphs.ellipsis
+        return cut(text, width, glyphs)
     return text[: device if width >= device else step if width >= step else 0]
 
 

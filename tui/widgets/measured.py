@@ -14,7 +14,7 @@ from tpuprof.tui.draw.spans import CLASS_LETTER
 from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.popup import Popup, centred_top
 
 _SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
 _MOST_ROWS = 2000
@@ -190,7 +190,7 @@ class Measured(Popup):
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
             figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
             return pad(
-                self._cells(f"{mark} ", f"{track.section[:80]}, {track.track[:200]}", "", figures, width, key),
+                self._cells(f"{mark} ", _place(track), "", figures, width, key),
                 width,
                 key,
             )
@@ -204,9 +204,7 @@ class Measured(Popup):
             duration(row.average_ps, ascii_only),
         )
         name = f"{CLASS_LETTER[row.op_class]} {row.name[:200]}"
-        return pad(
-            self._cells(f"{mark} ", name, f"{row.section[:80]}, {row.track[:200]}", figures, width, key), width, key
-        )
+        return pad(self._cells(f"{mark} ", name, _place(row), figures, width, key), width, key)
 
     def _cells(
         self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int, key: AnyKey
@@ -256,7 +254,7 @@ class Measured(Popup):
             self.cursor = at
 
     def _first(self, room: int) -> int:
-        return max(0, min(self.cursor - room // 2, self._count - room))
+        return centred_top(self.cursor, self._count, room)
 
     def _choose(self) -> None:
         if not self._count:
@@ -270,6 +268,6 @@ class Measured(Popup):
         self._chosen((*longest.place, longest.longest))
 
 
-def _place(section: str, track: str) -> str:
+def _place(of: TrackShare | MeasuredRow) -> str:
     """Which track of which section; names may be of any length."""
-    return f"{section[:80]}, {track[:200]}"
+    return f"{of.section[:80]}, {of.track[:200]}"

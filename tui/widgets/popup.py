@@ -34,6 +34,11 @@ _ON_PANEL: dict[str, AnyKey] = {
 }
 
 
+def centred_top(cursor: int, total: int, room: int) -> int:
+    """The first of so many rows to show where there is room for some, with the cursor in their middle."""
+    return max(0, min(cursor - room // 2, total - room))
+
+
 def on_panel(line: Line) -> AnyLine:
     """A line of a page, in the styles of a panel."""
     return tuple((text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else "panel") for text, key in line)
@@ -425,7 +430,7 @@ class Chooser(Popup, Generic[T]):
 
     def _first(self, room: int) -> int:
         """The first row shown, of as many as fit: the cursor stays in the middle."""
-        return max(0, min(self.cursor - room // 2, len(self.matching) - room))
+        return centred_top(self.cursor, len(self.matching), room)
 
     def _set_filter(self, text: str) -> None:
         self.filter = text

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.errors import Cancelled
+from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.runs import (
     DETAIL_LINES,
@@ -32,7 +33,7 @@ from tpuprof.tui.draw.runs import (
 from tpuprof.tui.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, on_panel
+from tpuprof.tui.widgets.popup import Popup, centred_top, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.logdir import Run
@@ -239,7 +240,7 @@ class RunsPopup(Popup):
         found = self.list_rows()
         cursor = self.cursor_in(found)
         room = self._room(count)
-        top = self._top(cursor, len(found), room)
+        top = centred_top(cursor, len(found), room)
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._filter_line(len(found), width)]
         body = list_lines(found, cursor, top, room, self.order, now, width, glyphs)
@@ -255,14 +256,10 @@ class RunsPopup(Popup):
         room = count - 2 - DETAIL_LINES
         return room if room >= LEAST_ROWS else max(1, count - 2)
 
-    @staticmethod
-    def _top(cursor: int, total: int, room: int) -> int:
-        return max(0, min(cursor - room // 2, total - room))
-
     def _filter_line(self, shown: int, width: int) -> AnyLine:
         count = len(self._runs)
         if not self._typing and not self.filter:
-            words = f"{count:,} {'run' if count == 1 else 'runs'}, by {_NAMES[self.order]}; * is the newest"
+            words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
                 name = clean(self._marked.name, self.look.glyphs.name == "ascii")
                 words = f"{name}: d on another run compares, with A the older"
@@ -317,7 +314,7 @@ class RunsPopup(Popup):
         """Opens a run."""
         rows = self.list_rows()
         room = self._room(self.room)
-        at = self._top(self.cursor_in(rows), len(rows), room) + row - 3
+        at = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
         if 3 <= row < 3 + room and at < len(rows):
             self._at = rows[at].run.path
             self._choose()

@@ -7,6 +7,7 @@ import numpy as np
 from tpuprof.parsers.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.groups import Group
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
+from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import clean, fit, wrap
@@ -63,7 +64,7 @@ def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> l
     stays, rows = page.stays, group.rows
     number = len(rows)
     lines = wrap(group.name, width, "strong", glyphs)
-    lines.append(fit([(f"{count(number)} buffer{'s' * (number != 1)}", "dim")], width, glyphs))
+    lines.append(fit([(counted(number, "buffer"), "dim")], width, glyphs))
     share = percent(100 * group.size_bytes / page.peak_bytes) if page.peak_bytes > 0 else UNKNOWN
     lines += entry("size", f"{binary_size(group.size_bytes)}, as much as {share} of the peak", width, glyphs, "strong")
     if group.padding_bytes > 0:
@@ -110,11 +111,8 @@ def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> lis
     words = (
         f"{binary_size(padding)}: {binary_size(buffer.unpadded_bytes)} of elements take {expansion_words(expansion)}"
     )
-    key: StyleKey = "text"
-    if expansion is not None:
-        key = "bad" if expansion >= WASTED else "warn" if expansion >= PADDED else "text"
-    if padding < SMALL * page.peak_bytes:
-        key = "text"
+    is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
+    key: StyleKey = "text" if is_little else expansion_style(expansion)
     lines += entry("padding", words, width, glyphs, key)
     shape = parse_shape(buffer.shape) if buffer.shape else None
     why = None if shape is None else padding_words(shape)
@@ -134,7 +132,7 @@ def padding_words(shape: Shape) -> str | None:
     tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
     if not changed:
         missing = len(shape.tiles[0]) - len(shape.dimensions)
-        more = f"{missing} more dimension{'s' * (missing != 1)}"
+        more = counted(missing, "more dimension")
         return f"tile {tile} has {more} than the array" if missing > 0 else None
     return f"tile {tile} rounds up {' and '.join(changed)}"
 
@@ -160,7 +158,7 @@ def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, 
     if not number:
         return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
     total = binary_size(int(stays.size_bytes[row]) * (number + 1))
-    words = f"{more}{count(number)} other{'s' * (number != 1)} of this shape {where}, {total} together"
+    words = f"{more}{counted(number, 'other')} of this shape {where}, {total} together"
     return entry("alike", words, width, glyphs)
 
 

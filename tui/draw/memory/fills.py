@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.tui.draw.spans import Fill, Glyphs, Span
+from tpuprof.tui.draw.timeline.axis import equal_runs
 
 FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND = range(8)
 """Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes."""
@@ -50,12 +49,10 @@ def painted(
         shown = np.where(sign >= 4, ink, ground)
         sign, ink, ground = np.zeros_like(sign), shown, shown
     code = (sign * 16 + ink) * 16 + ground
-    borders = [0, *(np.flatnonzero(code[1:] != code[:-1]) + 1).tolist(), len(code)]
-    spans: list[Span] = []
-    for begin, end in pairwise(borders):
-        if begin < end:
-            spans.append(_run(int(sign[begin]), int(ink[begin]), int(ground[begin]), end - begin, glyphs, rule))
-    return spans
+    return [
+        _run(int(sign[begin]), int(ink[begin]), int(ground[begin]), end - begin, glyphs, rule)
+        for begin, end in equal_runs(code)
+    ]
 
 
 def _run(sign: int, ink: int, ground: int, cells: int, glyphs: Glyphs, rule: bool) -> Span:

@@ -29,7 +29,7 @@ from tpuprof.tui.draw.memory.fills import (
     painted,
     sign_of,
 )
-from tpuprof.tui.draw.memory.sizes import binary_size, limit_size
+from tpuprof.tui.draw.memory.sizes import UNITS, binary_size, limit_size
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 AXIS = 10
@@ -63,7 +63,7 @@ _NICE = (
     9.0,
     10.0,
 )
-_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_UNITS = (*UNITS, (1, "B"))
 _LABEL = 8
 _NAME = 44
 _LEAST_ORIGIN = 12
@@ -126,7 +126,7 @@ def graph_lines(
     far = f"limit {limit_size(capacity)}" if capacity is not None and not is_near else ""
     lines = [_peak_line(page, cells, width, far, glyphs)]
     for row in range(area - 1, -1, -1):
-        spans = _axis_spans(scale, row, glyphs) + _row(levels, row, glyphs, row == limit_row)
+        spans = axis_spans(scale.label(row), row, area, glyphs) + _row(levels, row, glyphs, row == limit_row)
         if row == limit_row and capacity is not None:
             spans = _with_limit(spans, capacity, glyphs)
         lines.append(fit(spans, width, glyphs))
@@ -203,10 +203,15 @@ def _row(levels: _Levels, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span
     return painted(sign.astype(np.int64), ink.astype(np.int64), ground.astype(np.int64), glyphs, is_limit)
 
 
-def _axis_spans(scale: Scale, row: int, glyphs: Glyphs) -> list[Span]:
-    """The label of a row's upper edge; every second or third row has one where there are many."""
-    every = 1 if scale.rows <= 6 else 2 if scale.rows <= 12 else 3
-    label = scale.label(row) if (scale.rows - 1 - row) % every == 0 else ""
+def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
+    """The axis beside a row with the label of its upper edge; every second or third has one where there are many rows.
+
+    Args:
+        row: counted from the bottom.
+        rows: how many there are.
+    """
+    every = 1 if rows <= 6 else 2 if rows <= 12 else 3
+    label = label if (rows - 1 - row) % every == 0 else ""
     return [(f"{cut(label, _LABEL, glyphs):>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
 
 

@@ -7,7 +7,6 @@ only the cursor's buffers over it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,12 @@ from tpuprof.parsers.memory.model import CATEGORIES, Int64s, SpaceMemory
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
 from tpuprof.tui.draw.memory.axis import column_of, point_columns
-from tpuprof.tui.draw.memory.graph import AXIS, program_axis
+from tpuprof.tui.draw.memory.graph import AXIS, axis_spans, program_axis
 from tpuprof.tui.draw.memory.sizes import binary_size
 from tpuprof.tui.draw.memory.table import short_op
 from tpuprof.tui.draw.memory.words import short_shape
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.draw.timeline.axis import equal_runs
 
 Tones = NDArray[np.uint8]
 
@@ -117,8 +117,7 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
     for line in range(lines):
         below, above = buffer_at[line * steps], buffer_at[line * steps + steps - 1]
         value = np.where(below == above, below, -1)
-        borders = [0, *(np.flatnonzero(value[1:] != value[:-1]) + 1).tolist(), len(value)]
-        for begin, end in pairwise(borders):
+        for begin, end in equal_runs(value):
             if end - begin >= _LABELLED and value[begin] >= 0:
                 areas.setdefault(int(value[begin]), []).append((begin - end, line, begin))
     out: list[list[Label]] = [[] for _ in range(lines)]
@@ -206,10 +205,8 @@ def map_lines(
     tone = _highlighted(page, painted, rows)
     steps = len(tone) // area
     lines = [_title(page, painted, rows, cells, width, glyphs)]
-    every = 1 if area <= 6 else 2 if area <= 12 else 3
     for row in range(area - 1, -1, -1):
-        label = binary_size(int(painted.row_bytes * (row + 1) * steps)) if (area - 1 - row) % every == 0 else ""
-        spans: list[Span] = [(f"{cut(label, AXIS - 2, glyphs):>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+        spans = axis_spans(binary_size(int(painted.row_bytes * (row + 1) * steps)), row, area, glyphs)
         spans += _cells(tone[row * steps], tone[row * steps + steps - 1], painted.labels[row], glyphs)
         lines.append(fit(spans, width, glyphs))
     return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
@@ -245,9 +242,8 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
             if lower[at] == upper[at]:
                 signs[at] = character
                 code[at] += _WRITTEN
-    borders = [0, *(np.flatnonzero(code[1:] != code[:-1]) + 1).tolist(), len(code)]
     spans: list[Span] = []
-    for begin, end in pairwise(borders):
+    for begin, end in equal_runs(code):
         below, above = _FILLS[lower[begin]], _FILLS[upper[begin]]
         words_only = glyphs.letters or code[begin] >= _WRITTEN or lower[begin] == upper[begin] == FREE
         key: Key = ("words", below if below != "page" else above) if words_only else (below, above)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpuprof.parsers.memory.model import Int64s, SpaceMemory
-from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import beside, clean, fit, wrap
+from tpuprof.parsers.text import counted
+from tpuprof.tui.draw.layout import beside, clean, fit, shown_top, wrap
 from tpuprof.tui.draw.memory.axis import column_of, point_at
 from tpuprof.tui.draw.memory.card import buffer_card, group_card
 from tpuprof.tui.draw.memory.graph import AXIS, graph_lines, legend
@@ -88,12 +88,6 @@ class ComposedMemory:
     axis_cells: int
     columns: int
     painted: PaintedMap | None = None
-
-
-def shown_top(row: int, top: int, rows: int, entries: int) -> int:
-    """The first entry to show, the one nearest to `top` that keeps the cursor among `rows` entries."""
-    rows = max(1, rows)
-    return max(0, min(max(top, row - rows + 1), row, max(0, entries - rows)))
 
 
 def compose_memory(
@@ -196,8 +190,7 @@ def _name(page: SpaceMemory, listed: MemoryList, at: int) -> tuple[str, str]:
     """What an entry is called, and where it comes from."""
     group, row = listed.group_of(at), listed.row_of(at)
     if group is not None:
-        number = len(group.rows)
-        return group.name, f"{count(number)} buffer{'s' * (number != 1)}"
+        return group.name, counted(len(group.rows), "buffer")
     if row is None:
         return "", ""
     buffer = page.buffers[row]

@@ -14,7 +14,7 @@ from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.memory.profile_model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.text import counted, examples
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import clean, fit, rule, wrap
+from tpuprof.tui.draw.layout import clean, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.memory.profile_graph import (
     AXIS,
     PARTS,
@@ -123,7 +123,7 @@ def compose_memory_profile(
     first = len(lines)
     count_ = len(allocator.at_peak)
     row = min(max(state.row, 0), max(count_ - 1, 0))
-    top = _visible_from(state.top, row, list_rows, count_)
+    top = shown_top(row, state.top, list_rows, count_)
     lines += table_lines(allocator, top, list_rows, row, width, glyphs)
     return ComposedMemoryProfile(
         lines=tuple(_exactly(lines, width, height)),
@@ -143,12 +143,6 @@ def _shares(room: int, rows: int) -> tuple[int, int]:
     if spare > 0:
         graph = min(graph + spare, _MOST_GRAPH)
     return graph, room - graph
-
-
-def _visible_from(top: int, row: int, list_rows: int, rows: int) -> int:
-    """The first row of the table that shows, so that the cursor's does."""
-    top = min(max(top, row - max(list_rows, 1) + 1), row)
-    return max(0, min(top, rows - list_rows))
 
 
 def _exactly(lines: Sequence[Line], width: int, height: int) -> list[Line]:

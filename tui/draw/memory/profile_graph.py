@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.memory.profile_model import AllocatorProfile, ModuleRuns
-from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.layout import clean, cut, fit, joined
 from tpuprof.tui.draw.memory.sizes import binary_size
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
 from tpuprof.tui.draw.timeline.axis import cells_at, tick_line, ticks
@@ -110,7 +109,7 @@ def graph_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Gl
         if cursor is not None:
             text, _ = cells[cursor]
             cells[cursor] = (glyphs.vertical if text in {" ", PARTS[2][3]} else text, "cursor")
-        lines.append((*_label(shown, row, rows, glyphs), *_joined(cells)))
+        lines.append((*_label(shown, row, rows, glyphs), *joined(cells)))
     return lines
 
 
@@ -184,11 +183,6 @@ def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
     return [(f"{text:>{AXIS - 1}}", "strong" if is_limit else "dim"), (glyphs.vertical, "rule")]
 
 
-def _joined(cells: Sequence[tuple[str, Key]]) -> list[Span]:
-    """Neighbours of one style as one span."""
-    return [("".join(text for text, _ in group), key) for key, group in groupby(cells, key=lambda cell: cell[1])]
-
-
 # --- below the columns ---------------------------------------------------------------------------------------------
 
 
@@ -203,7 +197,7 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     cells[peak] = (glyphs.up, "bad")
     if cursor is not None:
         cells[cursor] = (glyphs.up, "mark")
-    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.name == "ascii" else "└", "rule"), *_joined(cells))
+    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.name == "ascii" else "└", "rule"), *joined(cells))
 
 
 def time_row(shown: Scene, width: int, glyphs: Glyphs) -> Line:
@@ -229,7 +223,7 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: G
     inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
     for at in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
         _name_run(runs, int(rows[at]), shown, cells, glyphs)
-    return fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *_joined(cells)], width, glyphs)
+    return fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)], width, glyphs)
 
 
 def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, Key]], glyphs: Glyphs) -> None:

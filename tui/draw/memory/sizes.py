@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tpuprof.tui.draw.format import UNKNOWN, significant
 
-_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+"""Above a byte, the largest first."""
 
 
 def binary_size(value: int | None) -> str:
@@ -23,14 +24,14 @@ def limit_size(value: int | None) -> str:
     """A limit as the compiler prints it, two decimals always: ``15.75 GiB``, ``127.94 MiB``."""
     if value is None:
         return UNKNOWN
-    factor, unit = next((pair for pair in _UNITS if abs(value) >= pair[0]), (1, "B"))
+    factor, unit = next((pair for pair in UNITS if abs(value) >= pair[0]), (1, "B"))
     return f"{value / factor:.2f} {unit}" if factor > 1 else f"{value} B"
 
 
 def _split(value: int | None) -> tuple[str, str]:
     if value is None:
         return UNKNOWN, ""
-    for factor, unit in _UNITS:
+    for factor, unit in UNITS:
         if abs(value) >= factor * 0.9995:
             return significant(value / factor), unit
     return str(value), "B"

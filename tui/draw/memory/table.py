@@ -208,7 +208,7 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Gl
         Column("padding", "padding", 7, padding),
         Column("", "buffers", 7, lambda at: (count(len(group(at).rows)), "text")),
     ]
-    if width >= 72:
+    if width >= NARROW:
         columns.insert(2, _bar_column(listed, lambda at: (group(at).size_bytes, is_temporary(at)), glyphs))
         columns.insert(0, Column("", "#", 3, lambda at: (str(at + 1), "dim")))
     rest = width - 1 - sum(column.width + 1 for column in columns) - 1

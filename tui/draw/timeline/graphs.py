@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +10,7 @@ from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.draw.timeline.axis import equal_runs
 
 Floats = NDArray[np.float64]
 
@@ -94,9 +93,7 @@ def _columns(level: Int64s, above: NDArray[np.bool_], key: Key, glyphs: Glyphs) 
     spans: list[Span] = []
     kind = np.where(level == 0, 0, np.where(above, 2, 1))
     keys: tuple[Key, ...] = ("text", key, "warn")
-    borders = [0, *(np.flatnonzero(kind[1:] != kind[:-1]) + 1).tolist(), len(level)]
-    for begin, end in pairwise(borders):
-        if begin < end:
-            text = "".join(glyphs.column[one] for one in level[begin:end].tolist())
-            spans.append((text, keys[int(kind[begin])]))
+    for begin, end in equal_runs(kind):
+        text = "".join(glyphs.column[one] for one in level[begin:end].tolist())
+        spans.append((text, keys[int(kind[begin])]))
     return tuple(spans)

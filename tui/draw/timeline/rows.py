@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
 from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
-from tpuprof.tui.draw.layout import clean, cut
+from tpuprof.tui.draw.layout import clean, cut, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.draw.timeline.axis import equal_runs
 from tpuprof.tui.draw.timeline.cells import Bools, Cells, Codes, Sight, shades, sight, slice_cells
 from tpuprof.tui.draw.timeline.letters import letter_cells
 from tpuprof.tui.draw.timeline.signs import MATCH, PAGE, SELECTED, SIGNS, crowd_letter, hatch
@@ -57,7 +57,7 @@ def lane_line(
     cells = len(window.first)
     lost = _lost(window.edges, lost_from_ps)
     if not (window.last > window.first).any():
-        return _joined(_blank_spans(lost, 0, cells, glyphs))
+        return joined(_blank_spans(lost, 0, cells, glyphs))
     seen = sight(track, window, fill, selected, is_match, match_cells)
     if glyphs.letters:
         return _lettered(track, window, seen, lost, glyphs)
@@ -113,7 +113,7 @@ def shaded_line(
     ink = kind if ink is None else ink
     sign = np.where(shown, shades(share), 0).astype(np.int64)
     spans: list[Span] = []
-    for begin, end in _runs(np.where(sign > 0, sign * 256 + ink.astype(np.int64) * 16 + kind, 0)):
+    for begin, end in equal_runs(np.where(sign > 0, sign * 256 + ink.astype(np.int64) * 16 + kind, 0)):
         if not sign[begin]:
             spans += _blank_spans(lost, begin, end, glyphs)
             continue
@@ -122,7 +122,7 @@ def shaded_line(
         else:
             text = SIGNS[sign[begin]] * (end - begin)
         spans.append((text, (FILLS[ink[begin]], "page")))
-    return _joined(spans)
+    return joined(spans)
 
 
 def count_line(count: Int64s, glyphs: Glyphs) -> Line:
@@ -136,7 +136,7 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
     keys: tuple[Key, ...] = ("dim", "text", "strong")
     weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
     spans: list[Span] = []
-    for begin, end in _runs(weight):
+    for begin, end in equal_runs(weight):
         text = "".join(signs[one] for one in sign[begin:end].tolist())
         spans.append((text, keys[int(weight[begin])]))
     return tuple(spans)
@@ -173,32 +173,14 @@ def _lost(edges: Int64s, lost_from_ps: int | None) -> Bools | None:
     return None if lost_from_ps is None else edges[:-1] >= lost_from_ps
 
 
-def _runs(code: NDArray[np.integer]) -> list[tuple[int, int]]:
-    """Begin and end of each run of equal values."""
-    starts = np.flatnonzero(code[1:] != code[:-1]) + 1
-    borders = [0, *starts.tolist(), len(code)]
-    return list(pairwise(borders)) if len(code) else []
-
-
 def _blank_spans(lost: Bools | None, begin: int, end: int, glyphs: Glyphs) -> list[Span]:
     """Empty cells, hatched where events are lost."""
     if lost is None or not lost[begin:end].any():
         return [(" " * (end - begin), "text")]
     return [
         (hatch(glyphs) * (last - first), "rule") if lost[begin + first] else (" " * (last - first), "text")
-        for first, last in _runs(lost[begin:end].astype(np.int8))
+        for first, last in equal_runs(lost[begin:end].astype(np.int8))
     ]
-
-
-def _joined(spans: list[Span]) -> Line:
-    """The spans, neighbours of one key as one."""
-    out: list[Span] = []
-    for text, key in spans:
-        if out and out[-1][1] == key:
-            out[-1] = (out[-1][0] + text, key)
-        else:
-            out.append((text, key))
-    return tuple(out)
 
 
 class _Labels:
@@ -228,7 +210,7 @@ def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> 
     labels = _Labels(track, glyphs)
     code = (cells.event + 1) * 4096 + cells.sign * np.int64(256) + cells.ink * np.int64(16) + cells.ground
     spans: list[Span] = []
-    for begin, end in _runs(code):
+    for begin, end in equal_runs(code):
         ground, event = FILLS[cells.ground[begin]], int(cells.event[begin])
         if event >= 0:
             spans.append((f"{labels.of(event, end - begin):<{end - begin}}", ("words", ground)))
@@ -244,7 +226,7 @@ def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None,
     labels = _Labels(track, glyphs)
     cells = letter_cells(seen)
     spans: list[Span] = []
-    for begin, end in _runs(cells.code):
+    for begin, end in equal_runs(cells.code):
         event = int(cells.event[begin])
         if event >= 0:
             fill = int(cells.fill[begin])
@@ -262,4 +244,4 @@ def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None,
             spans.append((text, (FILLS[cells.fill[begin]], "page")))
         else:
             spans += _blank_spans(lost, begin, end, glyphs)
-    return _joined(spans)
+    return joined(spans)
