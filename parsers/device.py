@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 from google.protobuf.message import DecodeError
 
-from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.proto import xplane_pb2
 from tpuprof.parsers.xspace.trace import Plane, Trace
 

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Generic, TextIO
 
-from tpuprof.parsers.errors import EXIT_UNREADABLE
+from tpuprof.parsers.errors import EXIT_UNREADABLE, Cancelled
+from tpuprof.parsers.host_progress import HostAtWork, OnProgress, Progress
 from tpuprof.parsers.host_work import Board, Failure, Part, Work, begin_worker, do_work
 from tpuprof.parsers.logdir import HostFile
 from tpuprof.parsers.text import printable
@@ -237,3 +238,60 @@ def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
             child.join(max(0.0, until - time.monotonic()))
             if child.is_alive():
                 child.terminate()
+
+
+class PoolMeter:
+    """Adds up progress over hosts that are decoded at once, as far as their workers tell.
+
+    Args:
+        files: all hosts of the page; todo: indices of those that are decoded, in the order of the board.
+    """
+
+    def __init__(
+        self, files: Sequence[HostFile], todo: Sequence[int], on_progress: OnProgress, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._todo = todo
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._known = set(range(len(files))) - set(todo)
+        self._told: dict[int, tuple[int, int, int]] = {}
+        self._last: Progress | None = None
+
+    def done(self, at: int) -> None:
+        """The host at place `at` of the board is done."""
+        self._known.add(self._todo[at])
+
+    def poll(self, board: Board | None) -> None:
+        """Tells what is new, on the board where there is one.
+
+        Raises:
+            Cancelled: that is wanted.
+        """
+        if self._is_cancelled():
+            raise Cancelled
+        if board is not None:
+            self._told = {index: board.so_far(at) for at, index in enumerate(self._todo)}
+        busy = [index for at, index in enumerate(self._todo) if board is not None and board.process(at)]
+        progress = self._progress([index for index in busy if index not in self._known])
+        if progress != self._last:
+            self._last = progress
+            self._on_progress(progress)
+
+    def _progress(self, busy: Sequence[int]) -> Progress:
+        told = self._told
+        sizes = [told.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
+        done = [
+            size if index in self._known else min(size, told.get(index, (0, 0, 0))[1])
+            for index, size in enumerate(sizes)
+        ]
+        first = busy[0] if busy else next((index for index in self._todo if index not in self._known), 0)
+        return Progress(
+            host=self._files[first].host,
+            host_index=min(len(self._known), len(self._files) - 1),
+            host_count=len(self._files),
+            bytes_done=sum(done),
+            bytes_total=sum(sizes),
+            events_done=sum(events for _, _, events in told.values()),
+            at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
+        )

@@ -15,7 +15,8 @@ import numpy as np
 
 from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.parsers.host_plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.host_progress import Meter, OnProgress, PoolMeter, Watch
+from tpuprof.parsers.host_pool import PoolMeter
+from tpuprof.parsers.host_progress import Meter, OnProgress, Watch
 from tpuprof.parsers.logdir import HostFile
 from tpuprof.parsers.op_metadata import OpSource
 from tpuprof.parsers.summary import HostSummary, needed_bytes, summarise

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.framework_op import parse_framework_op
 from tpuprof.parsers.host_events import HostEvents, HostThread, integers_at
 from tpuprof.parsers.host_ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
+from tpuprof.parsers.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
 from tpuprof.parsers.intervals import Int64s, nesting_order, place, union
-from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
 from tpuprof.parsers.xspace.core import self_times, sum_by_key
 from tpuprof.parsers.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 

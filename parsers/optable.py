@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.device import op_class
 from tpuprof.parsers.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.op_metadata import TRAFFIC, MetadataStats, OpSource
-from tpuprof.parsers.pages.overview_page import OpClass
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s, covered, distinct, is_sorted, place
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.opstats import CoreOps
-from tpuprof.parsers.pages.overview_page import OP_CLASSES
 from tpuprof.parsers.roofline import WORK_COUNT, feeds, summed_rows, work_of
 from tpuprof.parsers.step_markers import CoreSteps
 from tpuprof.parsers.xspace.core import sum_by_key

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s, place, ranges
-from tpuprof.parsers.pages.overview_page import StepBreakdown, StepSource
 from tpuprof.parsers.sparse_core import together
 from tpuprof.parsers.step_markers import CoreSteps
+from tpuprof.parsers.step_model import StepBreakdown, StepSource
 from tpuprof.parsers.step_times import (
     ASYNC_DONE,
     COMPUTE,

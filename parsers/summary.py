@@ -32,7 +32,6 @@ from tpuprof.parsers.input_events import InputRows
 from tpuprof.parsers.intervals import covered, subtract
 from tpuprof.parsers.opstats import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.optable import OpTable, merge_tables
-from tpuprof.parsers.pages.overview_page import StepSource
 from tpuprof.parsers.requests import HostRequests, has_requests, host_requests
 from tpuprof.parsers.sparse_core import sparse_core_times
 from tpuprof.parsers.step_markers import (
@@ -44,6 +43,7 @@ from tpuprof.parsers.step_markers import (
     marked_steps,
     module_runs,
 )
+from tpuprof.parsers.step_model import StepSource
 from tpuprof.parsers.steps import InputSource, StepGrid, align
 from tpuprof.parsers.xspace.trace import ChunkDone, Line, Plane, Trace
 

@@ -22,8 +22,8 @@ from tpuprof.parsers import host_plan, host_pool
 from tpuprof.parsers import session as session_module
 from tpuprof.parsers.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.host_plan import WORKERS_VARIABLE, worker_count
-from tpuprof.parsers.host_pool import Task, over_executor, over_processes
-from tpuprof.parsers.host_progress import Meter, PoolMeter, Progress, Watch
+from tpuprof.parsers.host_pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.host_progress import Meter, Progress, Watch
 from tpuprof.parsers.host_reader import summarise_file
 from tpuprof.parsers.host_work import Board, Failure, do_work
 from tpuprof.parsers.logdir import HostFile, open_logdir

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.host_events import HostEvents, read_host
+from tpuprof.parsers.input_categories import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.input_events import (
     INPUT_STATS,
     InputRows,
@@ -21,7 +22,6 @@ from tpuprof.parsers.input_events import (
     xprof_category,
 )
 from tpuprof.parsers.intervals import union
-from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.xspace.trace import Trace
 

@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview, StepBreakdown
+from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 

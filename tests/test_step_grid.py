@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.findings.build import grid
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, StepSource
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.roofline import WORK_COUNT
 from tpuprof.parsers.step_markers import CoreSteps
+from tpuprof.parsers.step_model import StepSource
 from tpuprof.parsers.step_times import (
     ASYNC_DONE,
     COMPUTE,

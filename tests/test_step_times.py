@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.intervals import union
+from tpuprof.parsers.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.opstats import CoreOps, core_ops
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, OpClass
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.step_markers import CoreSteps
 from tpuprof.parsers.step_times import (

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview, StepBreakdown
+from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.step_markers import CoreSteps, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.step_times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
 from tpuprof.parsers.steps import align
 from tpuprof.parsers.summary import summarise

@@ -15,9 +15,9 @@ from tpuprof.parsers.device import device_info
 from tpuprof.parsers.intervals import union
 from tpuprof.parsers.opstats import STEPS_LINE
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import SparseCoreTime
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.step_markers import marked_steps, module_runs
+from tpuprof.parsers.step_model import SparseCoreTime
 from tpuprof.parsers.steps import InputSource
 from tpuprof.parsers.summary import HostSummary, summarise
 from tpuprof.parsers.xspace.trace import Trace

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tpuprof.tui.command_line import settle_terminal
 from tpuprof.tui.options import AppOptions
+from tpuprof.tui.terminal import settle_terminal
 
 
 def run_app(path: str, *, options: AppOptions) -> int:

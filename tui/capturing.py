@@ -19,7 +19,7 @@ from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.jumping import JumpingApp
 from tpuprof.tui.loader import Request
-from tpuprof.tui.tabs.timeline import OpenText
+from tpuprof.tui.tabs.base import OpenText
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.chrome import is_too_small
 from tpuprof.tui.widgets.popup import PopupLayer

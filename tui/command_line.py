@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.text import printable
 from tpuprof.tui.options import COLOR_CHOICES
-from tpuprof.tui.terminal import Terminal, detect, textual_settings
+from tpuprof.tui.terminal import detect
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session import Progress
@@ -124,17 +124,6 @@ def why_no_screen() -> str:
     """Why no screen can be drawn here, as a sentence; empty where one can."""
     is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     return detect(os.environ, is_tty=is_tty).obstacle
-
-
-def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None) -> Terminal:
-    """What the terminal can do; tells Textual too, which reads its settings when it is imported."""
-    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse)
-    for name, value in textual_settings(terminal, os.environ).items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-    return terminal
 
 
 # --- reports

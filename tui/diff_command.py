@@ -25,10 +25,10 @@ from tpuprof.tui.command_line import (
     note,
     output_file,
     report_look,
-    settle_terminal,
     why_no_screen,
     write_report,
 )
+from tpuprof.tui.terminal import settle_terminal
 
 if TYPE_CHECKING:
     from tpuprof.parsers.diff.model import Diff

@@ -147,18 +147,3 @@ class LoadFailed(LoadMessage):
     def __init__(self, generation: int, error: ProfileError) -> None:
         super().__init__(generation)
         self.error = error
-
-
-class Yanked(Message):
-    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
-
-    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
-        super().__init__()
-        self.text = text
-        self.in_tmux = in_tmux
-        self.where = where
-
-    @property
-    def places(self) -> str:
-        """Where the text is now, for a sentence."""
-        return f"{'tmux, ' if self.in_tmux else ''}the terminal (if it takes OSC 52) and {self.where}"

@@ -31,12 +31,12 @@ from tpuprof.tui.command_line import (
     note,
     output_file,
     report_look,
-    settle_terminal,
     why_no_screen,
     write_report,
 )
 from tpuprof.tui.report.oom_report import OOM_FORMATS, OomFormat, oom_report, shown_name
 from tpuprof.tui.report.progress import RedrawnLine
+from tpuprof.tui.terminal import settle_terminal
 
 if TYPE_CHECKING:
     from tpuprof.parsers.oom.model import OomLog

@@ -15,8 +15,7 @@ from textual.screen import Screen
 from tpuprof.tui.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.messages import Yanked
-from tpuprof.tui.terminal_app import APP_KEYS
+from tpuprof.tui.terminal_app import APP_KEYS, Yanked
 from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.widgets.chrome import (
     FootKey,

@@ -24,17 +24,16 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.listings import heading, help_lines, note_lines, problems_of, sentences
 from tpuprof.tui.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.loading import INPUT_TAB, MEMORY_TAB, OPS_TAB, TIMELINE_TAB
-from tpuprof.tui.messages import Yanked
 from tpuprof.tui.options import AppOptions
-from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.base import OpenText, Pointed, Tab
 from tpuprof.tui.tabs.input_pipeline import InputPipelineTab
 from tpuprof.tui.tabs.memory import MemoryTab, OpenChoice
 from tpuprof.tui.tabs.ops import HEADLINE_LINES, OpsTab, gutter_lines
 from tpuprof.tui.tabs.overview import OverviewTab
 from tpuprof.tui.tabs.states import Searching
-from tpuprof.tui.tabs.timeline import OpenMeasurement, OpenText, Pointed, TimelineTab
+from tpuprof.tui.tabs.timeline import OpenMeasurement, TimelineTab
 from tpuprof.tui.terminal import Terminal, detect
-from tpuprof.tui.terminal_app import APP_KEYS, hold_terminal
+from tpuprof.tui.terminal_app import APP_KEYS, Yanked, hold_terminal
 from tpuprof.tui.theme import AnyLine, palette
 from tpuprof.tui.watching import WatchingApp
 from tpuprof.tui.widgets.chrome import (

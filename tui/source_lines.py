@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.text import printable
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
 
 SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
@@ -121,3 +123,14 @@ def _shown(line: bytes) -> str:
     # A character takes at most 4 bytes, so this much decodes to all that is kept.
     text = line[: 4 * LONGEST_LINE].decode("utf-8", "replace").expandtabs(_TAB)
     return printable(text[:LONGEST_LINE])[:LONGEST_LINE]
+
+
+def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
+    """Lines of a source file with their numbers; the one that was asked for stands out."""
+    lines = []
+    for at, text in enumerate(excerpt.lines):
+        here = at == excerpt.marked
+        mark: Span = (glyphs.mark if here else " ", "mark")
+        code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
+        lines.append(fit([mark, (f"{excerpt.first_line + at:>6} ", "dim"), code], width, glyphs))
+    return lines

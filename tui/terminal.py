@@ -6,6 +6,7 @@ back as a mapping. So a test can stand at any terminal, and importing this costs
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -125,3 +126,14 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
     """
     locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
     return "utf8" in locale.lower().replace("-", "") and term != "linux"
+
+
+def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None) -> Terminal:
+    """What the terminal can do; tells Textual too, which reads its settings when it is imported."""
+    terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse)
+    for name, value in textual_settings(terminal, os.environ).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return terminal

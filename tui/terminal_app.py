@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from tpuprof.tui.widgets.chrome import APP_NAME
 from tpuprof.tui.widgets.line_canvas import Look
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal import Terminal
+
 
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")
 """Keys that mean the same whatever is open."""
@@ -56,3 +58,18 @@ class CommandApp(App[int]):
         super().__init__(ansi_color=True)
         self.look = Look.of(terminal)
         self._environ = os.environ if environ is None else environ
+
+
+class Yanked(Message):
+    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
+
+    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
+        super().__init__()
+        self.text = text
+        self.in_tmux = in_tmux
+        self.where = where
+
+    @property
+    def places(self) -> str:
+        """Where the text is now, for a sentence."""
+        return f"{'tmux, ' if self.in_tmux else ''}the terminal (if it takes OSC 52) and {self.where}"

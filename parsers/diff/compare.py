@@ -41,8 +41,9 @@ from tpuprof.parsers.diff.noise import (
 from tpuprof.parsers.host_plan import decoding_threads
 from tpuprof.parsers.host_progress import Meter, OnProgress
 from tpuprof.parsers.logdir import Run
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, Performance
+from tpuprof.parsers.pages.overview_page import Overview, Performance
 from tpuprof.parsers.pages.run import why_no_ops
 from tpuprof.parsers.places import HostFile
 from tpuprof.parsers.session import Session

@@ -19,10 +19,10 @@ from tpuprof.parsers.device import device_ordinal, is_tensor_core
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
 from tpuprof.parsers.host_progress import Meter
 from tpuprof.parsers.intervals import Int64s, place
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.opstats import OPS_LINE, core_ops
 from tpuprof.parsers.optable import OpTable
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.places import HostFile
 from tpuprof.parsers.step_markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 from tpuprof.parsers.steps import StepGrid

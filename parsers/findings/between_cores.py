@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof.parsers.findings.budget import Budget, Claim, Floats, Rows, StepTimes, median, op_words
 from tpuprof.parsers.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.findings.words import plural, share, short, time
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, OpClass
+from tpuprof.parsers.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.steps import breakdowns
 
 LEAST_COLLECTIVE = 0.05

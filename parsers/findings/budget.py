@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.findings.finding import Evidence, Finding, Kind, Place
 from tpuprof.parsers.findings.words import share, tail, time
+from tpuprof.parsers.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, OpClass
 from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED
 from tpuprof.parsers.steps import StepGrid
 

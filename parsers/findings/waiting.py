@@ -13,7 +13,7 @@ from tpuprof.parsers.findings.finding import Evidence, Finding, GapActivity, Pla
 from tpuprof.parsers.findings.words import ordinal, plural, share, short, time
 from tpuprof.parsers.host_activity import Compilation
 from tpuprof.parsers.intervals import covered, union
-from tpuprof.parsers.pages.overview_page import OP_CLASSES
+from tpuprof.parsers.op_class import OP_CLASSES
 
 LEAST_INPUT = 0.05
 """XProf calls a program moderately input-bound from this share of step time on."""

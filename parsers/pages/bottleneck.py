@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, StepBreakdown, TopOp
+from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, TopOp
 from tpuprof.parsers.pages.run import median
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.step_times import SLOW_STEP
 from tpuprof.parsers.steps import InputSource
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.host_ops import HostOps, merge_host_ops
 from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.optable import framework_groups, most_frequent
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
 from tpuprof.parsers.xspace.core import sum_by_key
 

@@ -11,23 +11,16 @@ from tpuprof.parsers.device import op_class
 from tpuprof.parsers.framework_op import is_gradient
 from tpuprof.parsers.gpu import GpuStep, GpuSummary
 from tpuprof.parsers.host_ops import merge_host_ops
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.pages.bottleneck import (
     HIGHLY_INPUT_BOUND,
     MODERATELY_INPUT_BOUND,
     with_slow_steps,
 )
-from tpuprof.parsers.pages.overview_page import (
-    Bottleneck,
-    Environment,
-    GenericBreakdown,
-    OpClass,
-    Overview,
-    Performance,
-    Step,
-    TopOp,
-)
+from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.pages.performance import host_figures
 from tpuprof.parsers.pages.run import step_time, warnings_of
+from tpuprof.parsers.step_model import GenericBreakdown
 from tpuprof.parsers.summary import HostSummary
 
 TOP_OPS = 10

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.folder_search import host_name
 from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.pages.hosts_page import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict, percent_of
 from tpuprof.parsers.pages.hosts_verdict import verdict_of, why_unknown
-from tpuprof.parsers.pages.overview_page import OP_CLASSES
 from tpuprof.parsers.pages.run import NO_DEVICE, common_steps, step_time, warnings_of
 from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED, OUTFEED
 from tpuprof.parsers.steps import StepGrid

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.pages.overview_page import StepTime
+from tpuprof.parsers.step_model import StepTime
 
 Part = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
 """What a core does in a step.

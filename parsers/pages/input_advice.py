@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
+from tpuprof.parsers.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview_page import Bottleneck
 from tpuprof.parsers.steps import InputSource
 

@@ -6,18 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.pages.overview_page import Bottleneck, StepTime
+from tpuprof.parsers.input_categories import InputCategory, XprofCategory
+from tpuprof.parsers.pages.overview_page import Bottleneck
+from tpuprof.parsers.step_model import StepTime
 
 if TYPE_CHECKING:
     from tpuprof.parsers.steps import InputSource
 
-XprofCategory = Literal["Enqueue", "Demanded file read", "Advanced file read", "Preprocessing", "Unknown"]
-InputCategory = Literal["Wait for input", "Transfer to device", "Produce input"]
-"""Wait for input: a thread that drives the device stands in an iterator. Produce input: another thread does."""
-
-WAIT: InputCategory = "Wait for input"
-TRANSFER: InputCategory = "Transfer to device"
-PRODUCE: InputCategory = "Produce input"
 
 NO_CORE_WAITS = "no core waited for input in these steps"
 

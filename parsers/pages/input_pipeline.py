@@ -28,8 +28,9 @@ from tpuprof.parsers.pages.input_page import (
     Stage,
     StepWait,
 )
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview
+from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.pages.run import common_steps, median
+from tpuprof.parsers.step_model import GenericBreakdown
 from tpuprof.parsers.step_times import INFEED
 from tpuprof.parsers.steps import StepGrid
 from tpuprof.parsers.summary import HostSummary

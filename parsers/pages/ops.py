@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.device import Peaks
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.optable import OpTable, merge_tables
-from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.pages.run import device_of, warnings_of, why_no_ops
 from tpuprof.parsers.roofline import Rates, table_rates
 from tpuprof.parsers.summary import HostSummary

@@ -25,21 +25,14 @@ import numpy as np
 from tpuprof.parsers.findings.why_slow import findings
 from tpuprof.parsers.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.hlo.programs import HloModules
+from tpuprof.parsers.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.optable import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.evidence import evidence_of
-from tpuprof.parsers.pages.overview_page import (
-    OP_CLASSES,
-    Environment,
-    OpClass,
-    Overview,
-    Share,
-    SparseCoreTime,
-    Step,
-    TopOp,
-)
+from tpuprof.parsers.pages.overview_page import Environment, Overview, Share, Step, TopOp
 from tpuprof.parsers.pages.performance import performance_of
 from tpuprof.parsers.pages.run import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.step_model import SparseCoreTime
 from tpuprof.parsers.steps import StepGrid, breakdowns
 from tpuprof.parsers.summary import HostSummary
 from tpuprof.parsers.xspace.core import sum_by_key

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview_page import StepSource
 from tpuprof.parsers.pages.run import common_steps, why_no_ops
 from tpuprof.parsers.roofline import WORK_COUNT, Rates, feeds, rates, work_of
+from tpuprof.parsers.step_model import StepSource
 from tpuprof.parsers.step_times import INFEED, OUTFEED
 from tpuprof.parsers.steps import StepGrid
 from tpuprof.parsers.summary import HostSummary

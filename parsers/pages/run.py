@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.device import DeviceInfo, merge_devices
-from tpuprof.parsers.pages.overview_page import StepSource, StepTime
+from tpuprof.parsers.step_model import StepSource, StepTime
 from tpuprof.parsers.steps import StepGrid, join_hosts
 from tpuprof.parsers.summary import HostSummary
 

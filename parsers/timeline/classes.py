@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.device import HOLDS_OPS, op_class
 from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.op_metadata import TRAFFIC, MetadataStats, OpSource
 from tpuprof.parsers.opstats import Keys
-from tpuprof.parsers.pages.overview_page import OpClass
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind
 from tpuprof.parsers.xspace.trace import Plane
 

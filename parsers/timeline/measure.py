@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s, covered, distinct, ranges
-from tpuprof.parsers.pages.overview_page import OpClass
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import busy_between, lane_events, mean_rate
+from tpuprof.parsers.op_class import OpClass
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
+from tpuprof.parsers.timeline.windows import lane_events, mean_rate
 from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
 
 _NAME_SEEN = 400

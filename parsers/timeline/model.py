@@ -17,9 +17,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.intervals import Int64s, union_length
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.op_metadata import OpSource
-from tpuprof.parsers.pages.overview_page import OpClass
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
 """Classes of events; a class's index is its code in `EventNames.classes`."""
@@ -173,7 +173,7 @@ class Track:
         """Time in which at least one event ran."""
         if self.depth == 1:
             return int((self.end_ps - self.start_ps).sum())
-        from tpuprof.parsers.timeline.windows import busy_between  # noqa: PLC0415 - it builds on this module
+        from tpuprof.parsers.timeline.model import busy_between  # noqa: PLC0415 - it builds on this module
 
         return busy_between(self, *self.span)
 
@@ -288,3 +288,22 @@ class Timeline:
     def event_count(self) -> int:
         """Events of all tracks, derived ones left out."""
         return sum(len(track) for section in self.sections for track in section.tracks if not track.is_derived)
+
+
+def busy_between(track: Track, start_ps: int, end_ps: int) -> int:
+    """Time between two instants in which at least one event of the track ran."""
+    if end_ps <= start_ps or not len(track):
+        return 0
+    starts, ends = [], []
+    for lane in range(track.depth):
+        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
+        first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="right"))
+        last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
+        if first < last:
+            starts.append(np.maximum(track.start_ps[first:last], start_ps))
+            ends.append(np.minimum(track.end_ps[first:last], end_ps))
+    if not starts:
+        return 0
+    if len(starts) == 1:
+        return int((ends[0] - starts[0]).sum())
+    return union_length(np.concatenate(starts), np.concatenate(ends))

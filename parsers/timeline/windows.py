@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, covered, ranges, union_length
+from tpuprof.parsers.intervals import Int64s, covered, ranges
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
 
@@ -204,25 +204,6 @@ def lane_events(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[in
 def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
     """Work per second between two instants, the second one later."""
     return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
-
-
-def busy_between(track: Track, start_ps: int, end_ps: int) -> int:
-    """Time between two instants in which at least one event of the track ran."""
-    if end_ps <= start_ps or not len(track):
-        return 0
-    starts, ends = [], []
-    for lane in range(track.depth):
-        begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-        first = begin + int(np.searchsorted(track.end_ps[begin:stop], start_ps, side="right"))
-        last = begin + int(np.searchsorted(track.start_ps[begin:stop], end_ps, side="left"))
-        if first < last:
-            starts.append(np.maximum(track.start_ps[first:last], start_ps))
-            ends.append(np.minimum(track.end_ps[first:last], end_ps))
-    if not starts:
-        return 0
-    if len(starts) == 1:
-        return int((ends[0] - starts[0]).sum())
-    return union_length(np.concatenate(starts), np.concatenate(ends))
 
 
 def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:

@@ -19,7 +19,7 @@ from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.model import Change, Diff
 from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.parsers.memory.model import HBM
-from tpuprof.parsers.pages.overview_page import OP_CLASSES
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.session import Progress
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)

@@ -16,8 +16,9 @@ from tpuprof.parsers.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.groups import group_rows
 from tpuprof.parsers.memory.model import Buffer, Int64s, SpaceMemory
 from tpuprof.tui.draw.memory.axis import point_columns
-from tpuprof.tui.draw.memory.card import buffer_card, group_card, padding_words
+from tpuprof.tui.draw.memory.card import buffer_card, group_card
 from tpuprof.tui.draw.memory.map import CROWDED, FREE, map_allocation, map_lines, paint_map
+from tpuprof.tui.draw.memory.words import padding_words
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,7 +11,8 @@ from tests.support.big_table import big_page
 from tpuprof.parsers.hlo.matrix import MatrixWork
 from tpuprof.parsers.hlo.shapes import parse_shape
 from tpuprof.parsers.pages.op_details import OpDetails, ShapeNote, op_details
-from tpuprof.tui.draw.op_card import op_card, shortened
+from tpuprof.tui.draw.layout import shortened
+from tpuprof.tui.draw.op_card import op_card
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.source_lines import SourceExcerpt
 

@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 from tests.support.golden import check_golden
 from tests.support.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.serving import five_requests, read_requests, serving_profile
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
-from tpuprof.parsers.pages.overview_page import (
-    OP_CLASSES,
-    Bottleneck,
-    GenericBreakdown,
-    Overview,
-    Share,
-    Step,
-    StepBreakdown,
-)
+from tpuprof.parsers.pages.overview_page import Bottleneck, Overview, Share, Step
+from tpuprof.parsers.step_model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import AXIS, columns_of
 from tpuprof.tui.draw.headline import latency_line, verdict

@@ -1,8 +1,8 @@
 """The fence: every report of the program, byte for byte, as hashes.
 
-A refactoring leaves all of them as they are. Where a change means to alter a report, `UPDATE_GOLDEN=1` writes the hashes
-anew and the commit says what changed and why. `TPUPROF_FENCE_DUMP=<folder>` writes the reports themselves, to compare two
-versions of the program with `diff -r`; they are too large for the repository.
+A refactoring leaves all of them as they are. Where a change means to alter a report, `UPDATE_GOLDEN=1` writes the
+hashes anew and the commit says what changed and why. `TPUPROF_FENCE_DUMP=<folder>` writes the reports themselves, to
+compare two versions of the program with `diff -r`; they are too large for the repository.
 
 Digits of a figure beyond the twelfth are left out of the hash: they depend on the processor's vector units.
 """

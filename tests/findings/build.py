@@ -13,11 +13,12 @@ from tpuprof.parsers.device import Peaks
 from tpuprof.parsers.findings.finding import Evidence, Finding, Kind
 from tpuprof.parsers.findings.why_slow import findings
 from tpuprof.parsers.hlo.programs import HloModules
+from tpuprof.parsers.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.opstats import core_ops
 from tpuprof.parsers.optable import EMPTY_TABLE, OpTable
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, OpClass, StepSource
 from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
 from tpuprof.parsers.roofline import WORK_COUNT, table_rates
+from tpuprof.parsers.step_model import StepSource
 from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
 from tpuprof.parsers.steps import InputSource, StepGrid
 from tpuprof.parsers.xspace.trace import Trace

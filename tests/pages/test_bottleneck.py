@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.findings.build import Op, table
 from tpuprof.parsers.optable import OpTable
 from tpuprof.parsers.pages.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
-from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, StepBreakdown, TopOp
+from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, TopOp
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.steps import InputSource
 
 STEP = 1000

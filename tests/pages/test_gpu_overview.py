@@ -11,9 +11,10 @@ from tpuprof.parsers.gpu import GpuStep, GpuSummary
 from tpuprof.parsers.logdir import open_logdir
 from tpuprof.parsers.pages.gpu_overview import gpu_overview
 from tpuprof.parsers.pages.input_page import InputPipelinePage
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview
+from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import Session
+from tpuprof.parsers.step_model import GenericBreakdown
 from tpuprof.parsers.summary import summarise
 from tpuprof.parsers.xspace.trace import Trace
 

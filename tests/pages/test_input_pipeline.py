@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
 from tpuprof.parsers.host_ops import HostOps, merge_host_ops
+from tpuprof.parsers.input_categories import TRANSFER, WAIT
 from tpuprof.parsers.input_events import InputRows, merge_input_rows
 from tpuprof.parsers.pages.input_advice import NO_EVENTS, NO_HOST_EVENTS
-from tpuprof.parsers.pages.input_page import TRANSFER, WAIT, InputOp, InputPipelinePage
+from tpuprof.parsers.pages.input_page import InputOp, InputPipelinePage
 from tpuprof.parsers.pages.input_pipeline import input_pipeline_page, page_of, stages_of
 from tpuprof.parsers.pages.overview import overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace

@@ -11,7 +11,8 @@ import pytest
 from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.golden import PROFILES, golden_answer
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview, StepBreakdown
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.summary import HostSummary, summarise
 from tpuprof.parsers.xspace.trace import Trace
 

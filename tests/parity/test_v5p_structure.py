@@ -15,9 +15,11 @@ import pytest
 
 from tests.parity.golden import golden_answer
 from tests.support.build import OpSpec, tpu_plane
+from tpuprof.parsers.op_class import OP_CLASSES
 from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import OP_CLASSES, Overview, StepBreakdown
+from tpuprof.parsers.pages.overview_page import Overview
 from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.step_model import StepBreakdown
 from tpuprof.parsers.summary import HostSummary, summarise
 from tpuprof.parsers.xspace.trace import Trace
 

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from tpuprof.parsers.findings.finding import Finding, Place
-from tpuprof.parsers.pages.overview_page import (
-    Bottleneck,
-    Environment,
-    Overview,
-    Performance,
-    Share,
-    Step,
-    StepBreakdown,
-    StepTime,
-    TopOp,
-)
+from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
+from tpuprof.parsers.step_model import StepBreakdown, StepTime
 
 MS = 1_000_000_000  # picoseconds
 

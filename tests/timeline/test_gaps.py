@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.timeline.build import LaneEvent, loose_events, nested_events, timeline, track
 from tpuprof.parsers.timeline.gaps import gaps, next_gap
-from tpuprof.parsers.timeline.model import StepSpan
-from tpuprof.parsers.timeline.windows import busy_between
+from tpuprof.parsers.timeline.model import StepSpan, busy_between
 
 EVENTS = st.one_of(nested_events(), loose_events())
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.timeline.build import NAMES, LaneEvent, loose_events, nested_events, track
 from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.flatten import flattened
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Track
-from tpuprof.parsers.timeline.windows import busy_between, cell_edges, lane_window, rate_window, track_window
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Track, busy_between
+from tpuprof.parsers.timeline.windows import cell_edges, lane_window, rate_window, track_window
 
 _CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
 _any_events = st.one_of(nested_events(), loose_events())

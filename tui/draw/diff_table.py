@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tpuprof.parsers.diff.model import Change, Diff, OpChange
-from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.diff_words import MARK_STYLES, MARK_WORDS, Kind, noise_time, relative, side_figure, signed
 from tpuprof.tui.draw.format import UNKNOWN, count

@@ -14,9 +14,9 @@ from tpuprof.parsers.timeline.model import Timeline, Track
 from tpuprof.parsers.xspace.metadata import StatValue
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
-from tpuprof.tui.draw.op_card import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.draw.timeline.signs import fill_of
+from tpuprof.tui.source_lines import excerpt_lines
 
 if TYPE_CHECKING:
     from tpuprof.tui.source_lines import SourceExcerpt

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview, StepTime
+from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.step_model import GenericBreakdown, StepTime
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import beside, clean, fit, wrap

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tpuprof.parsers.input_categories import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.bottleneck import MODERATELY_INPUT_BOUND
-from tpuprof.parsers.pages.input_page import PRODUCE, TRANSFER, WAIT, InfeedPercent, InputPipelinePage
+from tpuprof.parsers.pages.input_page import InfeedPercent, InputPipelinePage
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.input_waits import wait_detail, wait_graph

@@ -138,3 +138,25 @@ def wrap(
     )
     head = pieces[0][lead:] if pieces else ""
     return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]
+
+
+def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """At most so many lines; the last one says how many more there are, and the key that shows them."""
+    if len(lines) <= height:
+        return list(lines)
+    if height < 1:
+        return []
+    rest = len(lines) - height + 1
+    more = f"{glyphs.ellipsis} {rest} more line{'s' * (rest != 1)}: Enter"
+    return [*lines[: height - 1], fit([(" " * max(0, width - len(more) - 1), "text"), (more, "dim")], width, glyphs)]
+
+
+_LABEL = 22
+
+
+def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    """Values with their labels before them."""
+    lines: list[Line] = []
+    for label, value in rows:
+        lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])
+    return lines

@@ -10,19 +10,22 @@ from tpuprof.parsers.oom.triage import Triage
 from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
-from tpuprof.tui.draw.memory.card import CATEGORY_PHRASES, entry, padding_words, source_entry
 from tpuprof.tui.draw.memory.sizes import binary_size, limit_size
 from tpuprof.tui.draw.memory.words import (
+    CATEGORY_PHRASES,
     CATEGORY_WORDS,
     PADDED,
+    entry,
     expansion_style,
     expansion_words,
+    padding_words,
     short_shape,
+    source_entry,
 )
 from tpuprof.tui.draw.oom_bars import KIND_WORDS, verdict_line
 from tpuprof.tui.draw.oom_table import Row, instruction_of, place_of
-from tpuprof.tui.draw.op_card import excerpt_lines
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, plain
+from tpuprof.tui.source_lines import excerpt_lines
 
 if TYPE_CHECKING:
     from tpuprof.tui.source_lines import SourceExcerpt

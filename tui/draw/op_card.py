@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
@@ -12,6 +11,7 @@ from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.op_columns import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
 from tpuprof.tui.draw.op_columns import used as used_words
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.source_lines import excerpt_lines
 
 if TYPE_CHECKING:
     from tpuprof.parsers.device import Peaks
@@ -31,17 +31,6 @@ HOST_MEMORY = 5
 
 _HBM, _CHIP_READ, _CHIP_WRITE = 0, 1, 2
 _MOST_SHAPES = 4
-
-
-def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """At most so many lines; the last one says how many more there are, and the key that shows them."""
-    if len(lines) <= height:
-        return list(lines)
-    if height < 1:
-        return []
-    rest = len(lines) - height + 1
-    more = f"{glyphs.ellipsis} {rest} more line{'s' * (rest != 1)}: Enter"
-    return [*lines[: height - 1], fit([(" " * max(0, width - len(more) - 1), "text"), (more, "dim")], width, glyphs)]
 
 
 def op_card(
@@ -252,17 +241,6 @@ def _source(details: OpDetails, excerpt: SourceExcerpt | None, width: int, glyph
     callers = [line for line in details.source_stack if line != details.source]
     for at, caller in enumerate(callers[-4:][::-1]):
         lines += _entry("" if at else "called", clean(caller, ascii_only), width, glyphs, "dim")
-    return lines
-
-
-def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
-    """Lines of a source file with their numbers; the one that was asked for stands out."""
-    lines = []
-    for at, text in enumerate(excerpt.lines):
-        here = at == excerpt.marked
-        mark: Span = (glyphs.mark if here else " ", "mark")
-        code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
-        lines.append(fit([mark, (f"{excerpt.first_line + at:>6} ", "dim"), code], width, glyphs))
     return lines
 
 

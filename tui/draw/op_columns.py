@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from tpuprof.parsers.op_class import OpClass
     from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops import OpsPage
-    from tpuprof.parsers.pages.overview_page import OpClass
     from tpuprof.parsers.roofline import Rates
 
 NAME_WIDTH = 26

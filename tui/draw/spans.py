@@ -8,9 +8,13 @@ fills is the key.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
-from tpuprof.parsers.pages.overview_page import OpClass
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.op_class import OpClass
 
 StyleKey = Literal[
     "text",  # ordinary words
@@ -183,3 +187,9 @@ def line_width(line: Line) -> int:
 def plain(line: Line) -> str:
     """The line's text without its styles."""
     return "".join(text for text, _ in line)
+
+
+def equal_runs(code: NDArray[np.integer]) -> list[tuple[int, int]]:
+    """Begin and end of each run of cells of equal values."""
+    borders = [0, *(np.flatnonzero(code[1:] != code[:-1]) + 1).tolist(), len(code)]
+    return list(pairwise(borders)) if len(code) else []

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, Step
+from tpuprof.parsers.pages.overview_page import Step
+from tpuprof.parsers.step_model import GenericBreakdown
 from tpuprof.tui.draw.columns import AXIS, Columns, columns_of, names_line
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit

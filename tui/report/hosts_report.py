@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.logdir import Run
 from tpuprof.parsers.pages.hosts import PARTS, HostRow, HostsPage, HostSteps
-from tpuprof.parsers.pages.overview_page import StepTime
+from tpuprof.parsers.step_model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.hosts import hosts as draw_hosts
 from tpuprof.tui.draw.hosts import how_many

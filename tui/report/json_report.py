@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.errors import Problem
 from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import (
-    Bottleneck,
-    Environment,
-    GenericBreakdown,
-    Overview,
-    Performance,
-    SparseCoreTime,
-    Step,
-    StepBreakdown,
-    StepTime,
-    TopOp,
-)
+from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, TopOp
+from tpuprof.parsers.step_model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
 from tpuprof.parsers.text import printable
 from tpuprof.tui.report.values import utc
 

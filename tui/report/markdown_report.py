@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Environment, Overview, StepTime
+from tpuprof.parsers.pages.overview_page import Environment, Overview
+from tpuprof.parsers.step_model import StepTime
 from tpuprof.parsers.text import counted, printable
 from tpuprof.tui.draw.findings import findings_heading, worth
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent, size

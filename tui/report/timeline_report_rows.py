@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.parsers.proto import xplane_pb2
 from tpuprof.parsers.text import examples, printable
 from tpuprof.parsers.timeline.details import event_stats

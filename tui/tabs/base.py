@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from textual.message import Message
+
 from tpuprof.tui.actions import MOTION_HELP
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -106,3 +108,20 @@ class Tab(LineCanvas):
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the numbers on this tab mean."""
         return []
+
+
+class OpenText(Message):
+    """A text is to be opened above the page."""
+
+    def __init__(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
+        super().__init__()
+        self.title = title
+        self.lines = lines
+
+
+class Pointed(Message):
+    """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
+
+    def __init__(self, said: str = "") -> None:
+        super().__init__()
+        self.said = said

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 
-from tpuprof.parsers.pages.overview_page import GenericBreakdown, Overview, Step, TopOp
+from tpuprof.parsers.pages.overview_page import Overview, Step, TopOp
+from tpuprof.parsers.step_model import GenericBreakdown
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
-
-_LABEL = 22
 
 
 def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
@@ -124,11 +122,3 @@ def _rate(gflops_per_second: float | None) -> str:
     if gflops_per_second is None:
         return "the profile has no FLOPs for it"
     return f"{text[:-1]} {text[-1]}FLOP/s" if text[-1:].isalpha() else "no FLOPs"
-
-
-def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
-    """Values with their labels before them."""
-    lines: list[Line] = []
-    for label, value in rows:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])
-    return lines

@@ -8,9 +8,8 @@ from tpuprof.parsers.pages.input_page import InputOp, InputPipelinePage, StepWai
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.input_pipeline import InputCursor, compose_input, figure_notes, input_verdict
 from tpuprof.tui.draw.input_waits import wait_detail
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.details import labelled
 from tpuprof.tui.tabs.graph_tab import GraphTab, Place, same_step, step_at, steps_named
 from tpuprof.tui.tabs.states import state_lines
 from tpuprof.tui.theme import AnyLine

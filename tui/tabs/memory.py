@@ -11,9 +11,8 @@ from textual.message import Message
 
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.base import OpenText, Pointed, Tab
 from tpuprof.tui.tabs.states import Searching, State, state_lines
-from tpuprof.tui.tabs.timeline import OpenText, Pointed
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
@@ -241,8 +240,7 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="source", description="source")
     def _open_with_source(self, details: tuple[str, Callable[[int, Glyphs], list[Line]]], source: str) -> None:
-        from tpuprof.tui.draw.op_card import excerpt_lines  # noqa: PLC0415
-        from tpuprof.tui.source_lines import source_excerpt  # noqa: PLC0415
+        from tpuprof.tui.source_lines import excerpt_lines, source_excerpt  # noqa: PLC0415
 
         title, drawn = details
         excerpt = source_excerpt(source)

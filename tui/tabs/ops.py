@@ -9,8 +9,7 @@ from textual import work
 from textual.message import Message
 from textual.timer import Timer
 
-from tpuprof.tui.draw.layout import beside, clean, fit, wrap
-from tpuprof.tui.draw.op_card import shortened
+from tpuprof.tui.draw.layout import beside, clean, fit, shortened, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.tabs.base import Tab
 from tpuprof.tui.tabs.op_pages import OpPages, Shelf, View

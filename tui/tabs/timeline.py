@@ -11,7 +11,7 @@ from textual.message import Message
 
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.tabs.base import Tab
+from tpuprof.tui.tabs.base import OpenText, Pointed, Tab
 from tpuprof.tui.tabs.states import Searching, State, state_lines
 from tpuprof.tui.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
@@ -84,15 +84,6 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class OpenText(Message):
-    """A text is to be opened above the page."""
-
-    def __init__(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
-        super().__init__()
-        self.title = title
-        self.lines = lines
-
-
 class OpenMeasurement(Message):
     """What ran in an interval is to be listed above the page."""
 
@@ -108,14 +99,6 @@ class OpenMeasurement(Message):
         self.timeline = timeline
         self.measurement = measurement
         self.kinds = kinds
-
-
-class Pointed(Message):
-    """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
-
-    def __init__(self, said: str = "") -> None:
-        super().__init__()
-        self.said = said
 
 
 class TimelineTab(Tab):

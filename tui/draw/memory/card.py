@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.groups import Group
-from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
+from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.text import counted
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.memory.sizes import binary_size
 from tpuprof.tui.draw.memory.table import SMALL
-from tpuprof.tui.draw.memory.words import PADDED, WASTED, expansion_style, expansion_words, short_shape
+from tpuprof.tui.draw.memory.words import (
+    _NAMED,
+    CATEGORY_PHRASES,
+    LABEL,
+    PADDED,
+    WASTED,
+    entry,
+    expansion_style,
+    expansion_words,
+    padding_words,
+    short_shape,
+    source_entry,
+)
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
-
-LABEL = 10
-"""Cells of a label, with the blank behind it."""
 
 COMPARED = 256
 """Buffers of one size among which those of one shape are looked for."""
 
 _BAR = 16
-_NAMED = 5
-
-CATEGORY_PHRASES: dict[Category, str] = {
-    "parameter": "argument of the program",
-    "output": "output of the program",
-    "thread-local": "thread-local",
-    "constant": "constant",
-    "temporary": "temporary",
-    "scoped": "scoped to one instruction",
-}
-"""Categories as a phrase, as all cards of buffers write them."""
 
 
 def buffer_card(page: SpaceMemory, row: int, width: int, glyphs: Glyphs, point: int | None = None) -> list[Line]:
@@ -93,11 +91,6 @@ def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> l
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def entry(label: str, text: str, width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
-    """A fact under its label, over as many lines as it takes."""
-    return wrap(text, width, key, glyphs, [(f"{label:<{LABEL}}", "dim")])
-
-
 def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     """What it takes, of that the elements, and what padding adds."""
     share = percent(100 * buffer.size_bytes / page.peak_bytes) if page.peak_bytes > 0 else UNKNOWN
@@ -117,24 +110,6 @@ def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> lis
     shape = parse_shape(buffer.shape) if buffer.shape else None
     why = None if shape is None else padding_words(shape)
     return lines + (entry("", why, width, glyphs, key) if why else [])
-
-
-def padding_words(shape: Shape) -> str | None:
-    """Which dimensions a shape's tile makes longer: ``tile (8,128): 16 -> 128 in dimension 3``; None for none."""
-    padded = shape.padded_dimensions
-    if padded is None or not shape.tiles:
-        return None
-    changed = [
-        f"dimension {at} from {count(size)} to {count(longer)}"
-        for at, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
-        if longer != size
-    ]
-    tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
-    if not changed:
-        missing = len(shape.tiles[0]) - len(shape.dimensions)
-        more = counted(missing, "more dimension")
-        return f"tile {tile} has {more} than the array" if missing > 0 else None
-    return f"tile {tile} rounds up {' and '.join(changed)}"
 
 
 def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
@@ -160,20 +135,6 @@ def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, 
     total = binary_size(int(stays.size_bytes[row]) * (number + 1))
     words = f"{more}{counted(number, 'other')} of this shape {where}, {total} together"
     return entry("alike", words, width, glyphs)
-
-
-def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
-    """The line of code that a buffer comes from, and what called it."""
-    if not buffer.source and not buffer.stack:
-        return []
-    first = buffer.source or buffer.stack[0]
-    lines = entry("source", first, width, glyphs)
-    callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
-    for at, frame in enumerate(callers[:_NAMED]):
-        lines += entry("" if at else "called", frame, width, glyphs, "dim")
-    if len(callers) > _NAMED:
-        lines += entry("", f"and {len(callers) - _NAMED} more", width, glyphs, "dim")
-    return lines
 
 
 def _lifetime(page: SpaceMemory, row: int, width: int, glyphs: Glyphs) -> list[Line]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.tui.draw.spans import Fill, Glyphs, Span
-from tpuprof.tui.draw.timeline.axis import equal_runs
+from tpuprof.tui.draw.spans import Fill, Glyphs, Span, equal_runs
 
 FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND = range(8)
 """Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes."""

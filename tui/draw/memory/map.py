@@ -20,8 +20,7 @@ from tpuprof.tui.draw.memory.graph import AXIS, axis_spans, program_axis
 from tpuprof.tui.draw.memory.sizes import binary_size
 from tpuprof.tui.draw.memory.table import short_op
 from tpuprof.tui.draw.memory.words import short_shape
-from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.draw.timeline.axis import equal_runs
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, equal_runs
 
 Tones = NDArray[np.uint8]
 

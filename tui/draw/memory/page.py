@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.memory.model import Int64s, SpaceMemory
 from tpuprof.parsers.text import counted
-from tpuprof.tui.draw.layout import beside, clean, fit, shown_top, wrap
+from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
 from tpuprof.tui.draw.memory.axis import column_of, point_at
 from tpuprof.tui.draw.memory.card import buffer_card, group_card
 from tpuprof.tui.draw.memory.graph import AXIS, graph_lines, legend
@@ -14,7 +14,6 @@ from tpuprof.tui.draw.memory.header import header_lines
 from tpuprof.tui.draw.memory.listed import GROUPINGS, ORDERS, Grouping, MemoryList, Order, memory_list
 from tpuprof.tui.draw.memory.map import PaintedMap, map_allocation, map_lines, paint_map
 from tpuprof.tui.draw.memory.table import heading, short_op, table_lines
-from tpuprof.tui.draw.op_card import shortened
 from tpuprof.tui.draw.spans import Glyphs, Line
 
 __all__ = [

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.timeline.model import StepSpan
@@ -214,9 +212,3 @@ class _Row:
                 out.append(("".join(self._text[begin:at]), self._keys[begin]))
                 begin = at
         return tuple(out)
-
-
-def equal_runs(code: NDArray[np.integer]) -> list[tuple[int, int]]:
-    """Begin and end of each run of cells of equal values."""
-    borders = [0, *(np.flatnonzero(code[1:] != code[:-1]) + 1).tolist(), len(code)]
-    return list(pairwise(borders)) if len(code) else []

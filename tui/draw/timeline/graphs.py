@@ -9,8 +9,7 @@ from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.draw.timeline.axis import equal_runs
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, equal_runs
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.pages.overview_page import OpClass
+from tpuprof.parsers.op_class import OpClass
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit

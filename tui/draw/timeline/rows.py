@@ -11,8 +11,7 @@ from tpuprof.parsers.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
 from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
 from tpuprof.tui.draw.layout import clean, cut, joined
-from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.draw.timeline.axis import equal_runs
+from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span, equal_runs
 from tpuprof.tui.draw.timeline.cells import Bools, Cells, Codes, Sight, shades, sight, slice_cells
 from tpuprof.tui.draw.timeline.letters import letter_cells
 from tpuprof.tui.draw.timeline.signs import MATCH, PAGE, SELECTED, SIGNS, crowd_letter, hatch

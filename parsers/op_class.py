@@ -1,0 +1,15 @@
+"""What a core does while an op runs: the classes of ops, which every page tells apart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+OpClass = Literal["compute", "vector", "copy", "collective", "host", "idle", "unknown"]
+"""What a core does while an op runs; one colour and one letter each, everywhere.
+
+compute: matrix unit (convolutions, dots and fusions of them). vector: everything else that computes. copy: data moved
+on the device. collective: communication between cores. host: infeed, outfeed, transfers from and to the host. idle: no
+op. unknown: the op's category is missing from the profile.
+"""
+
+OP_CLASSES: tuple[OpClass, ...] = ("compute", "vector", "copy", "collective", "host", "unknown", "idle")
