@@ -1,1 +1,1 @@
-"""Reads TPU profiles into columns and pages: numpy and protobuf only, no terminal."""
+"""Reads profiles and computes pages: no terminal, no screen. Usable as a library."""

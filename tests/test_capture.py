@@ -21,12 +21,12 @@ from tests.support.profiler_server import (
     sends_tool_data,
     writes_it,
 )
-from tpuprof.parsers.capture import capture
-from tpuprof.parsers.capture_model import CaptureOptions, CaptureProgress, CaptureStop
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto.profiler_service_pb2 import ProfileRequest, ProfileResponse
-from tpuprof.parsers.session import Session
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop
+from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileRequest, ProfileResponse
+from tpuprof.parsers.session.session import Session
 
 SHORT = CaptureOptions(duration_ms=30)
 LONG = CaptureOptions(duration_ms=600_000)
@@ -160,7 +160,7 @@ def test_hostile_names_of_hosts(tmp_path: Path, hostname: str, name: str | None)
 
 
 def test_two_runs_of_one_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.capture_files.RUN_TIME", "2026_01_02_03_04_05")
+    monkeypatch.setattr("tpuprof.parsers.capture.files.RUN_TIME", "2026_01_02_03_04_05")
     with FakeProfiler() as server:
         first, second = (capture([server.address], SHORT, str(tmp_path)) for _ in range(2))
     assert second.run_path == f"{first.run_path}_2"
@@ -168,7 +168,7 @@ def test_two_runs_of_one_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_notes_on_what_a_profile_lacks(tmp_path: Path) -> None:
-    from tpuprof.parsers.proto.xplane_pb2 import XSpace
+    from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
     space = XSpace(hostnames=[b"h"], errors=[b"no TPU\x1b driver"], warnings=[b"dropped 5 events"])
     space.planes.add(name=b"/host:CPU")
@@ -286,7 +286,7 @@ def test_no_proxy_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_grpc_is_imported_for_a_call_only() -> None:
     code = (
-        "import sys, tpuprof.tui.capture_command, tpuprof.parsers.capture; "
+        "import sys, tpuprof.tui.cli.capture, tpuprof.parsers.capture.session; "
         "sys.exit(any(name.split('.')[0] in ('grpc', 'textual', 'rich') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,15 +14,15 @@ import pytest
 from tests.support.listening import LONGEST_SECONDS
 from tests.support.profiler_server import FakeProfiler, fails, free_port, hangs, profile
 from tests.terminal.pty_app import PtyApp
-from tpuprof.parsers.capture_model import CaptureOptions, CaptureProgress, CaptureResult, HostCapture, Stage
-from tpuprof.parsers.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
-from tpuprof.tui.capture_command import CountDown, capture_parser, countdown, outcome, run_capture
-from tpuprof.tui.options import AppOptions
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, HostCapture, Stage
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli.capture import CountDown, capture_parser, countdown, outcome, run_capture
 
 START = """
 import sys
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.tui.capture_command import capture_parser, run_capture
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.tui.cli.capture import capture_parser, run_capture
 try:
     sys.exit(run_capture(capture_parser().parse_args(sys.argv[1:])))
 except Cancelled:
@@ -89,7 +89,7 @@ def test_patience_bounds_the_first_call_too(tmp_path: Path, monkeypatch: pytest.
         asked.append(options)
         return CaptureResult(str(tmp_path), (), 1, 0.0)
 
-    monkeypatch.setattr("tpuprof.parsers.capture.capture", capture)
+    monkeypatch.setattr("tpuprof.parsers.capture.session.capture", capture)
     for wait in ("2", "300"):
         run("a:1", "--wait", wait, "--no-open")
     assert [(options.connect_seconds, options.grace_seconds) for options in asked] == [(2, 2), (10, 300)]
@@ -133,7 +133,7 @@ def test_the_run_opens_on_a_terminal(
         def isatty(self) -> bool:
             return tty
 
-    monkeypatch.setattr("tpuprof.tui.app.run_app", run_app)
+    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
     monkeypatch.setenv("TERM", term)
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, Stream())

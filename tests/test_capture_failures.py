@@ -20,11 +20,11 @@ from tests.support.profiler_server import (
     listener,
     writes_it,
 )
-from tpuprof.parsers.capture import capture
-from tpuprof.parsers.capture_answer import look_at, read_answer
-from tpuprof.parsers.capture_errors import refused, unreachable
-from tpuprof.parsers.capture_files import RunFolder, safe_name
-from tpuprof.parsers.capture_model import (
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
+from tpuprof.parsers.capture.answer import look_at, read_answer
+from tpuprof.parsers.capture.errors import refused, unreachable
+from tpuprof.parsers.capture.files import RunFolder, safe_name
+from tpuprof.parsers.capture.model import (
     Address,
     CaptureOptions,
     CaptureProgress,
@@ -33,8 +33,8 @@ from tpuprof.parsers.capture_model import (
     parse_addresses,
     parse_option,
 )
-from tpuprof.parsers.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
-from tpuprof.parsers.proto.profiler_service_pb2 import ProfileResponse, ProfileToolData
+from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileResponse, ProfileToolData
 
 SHORT = CaptureOptions(duration_ms=30)
 WHERE = Address("tpu-vm", 9012)

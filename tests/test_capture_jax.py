@@ -13,11 +13,11 @@ import pytest
 
 from tests.support.jax_server import has_jax, interpreter, jax_program
 from tests.support.profiler_server import free_port
-from tpuprof.parsers.capture import capture
-from tpuprof.parsers.capture_model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
-from tpuprof.parsers.errors import Cancelled, ProfileError
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.session import Session
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop, OnProgress
+from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
 
 LONG = CaptureOptions(duration_ms=60_000)
 PS = 10**12

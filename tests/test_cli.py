@@ -16,7 +16,7 @@ import pytest
 
 from tests.demo.hlo_module import Module
 from tests.support.build import tpu_plane
-from tpuprof.parsers.errors import (
+from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
     EXIT_OK,
@@ -24,18 +24,19 @@ from tpuprof.parsers.errors import (
     EXIT_USAGE,
     ProfileError,
 )
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Progress, Session
-from tpuprof.tui import cli
-from tpuprof.tui.command_line import PIPE_WIDTH
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session.session import Progress, Session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli import main as cli
+from tpuprof.tui.cli.common import PIPE_WIDTH
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.options import AppOptions
 from tpuprof.tui.report.progress import ProgressLine
 
 RUN = "2026_11_21_03_00_00"
-PROGRAM = "import sys; from tpuprof.tui.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"
 MODULES = (
-    "import sys; from tpuprof.tui.cli import main; code = main(); print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    "import sys; from tpuprof.tui.cli.main import main; code = main(); print(*sys.modules, file=sys.stderr);"
+    " sys.exit(code)"
 )
 
 
@@ -394,7 +395,7 @@ def test_a_trace_that_breaks_off_leaves_nothing(
 
     file = tmp_path / name
     file.write_text("old")
-    monkeypatch.setattr("tpuprof.tui.report.perfetto.write_perfetto", breaks_off)
+    monkeypatch.setattr("tpuprof.tui.pages.timeline.report.perfetto.write_perfetto", breaks_off)
     code = cli.main(["report", "timeline", str(logdir), "--format", "perfetto", "--output", str(file)])
     assert code == (EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_UNREADABLE)
     assert file.read_text() == "old" and sorted(path.name for path in tmp_path.iterdir()) == ["logs", name]
@@ -446,7 +447,7 @@ def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> No
             calls.append((path, options))
             return 7
 
-    monkeypatch.setitem(sys.modules, "tpuprof.tui.app", App)
+    monkeypatch.setitem(sys.modules, "tpuprof.tui.app.start", App)
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -496,7 +497,7 @@ def test_help_and_version_import_next_to_nothing(flag: str) -> None:
     result = run(flag, program=MODULES)
     assert result.returncode == EXIT_OK and result.stdout.startswith((b"usage: tpuprof-tui", b"tpuprof-tui "))
     modules = set(result.stderr.decode().split())
-    assert "tpuprof.tui.cli" in modules
+    assert "tpuprof.tui.cli.main" in modules
     assert not modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
 
 
@@ -510,7 +511,7 @@ def test_headless_commands_import_no_screen_and_no_network(command: str, logdir:
     result = run(*args, program=MODULES)
     assert result.returncode == EXIT_OK and result.stdout
     modules = set(result.stderr.decode().split())
-    assert "tpuprof.tui.cli" in modules
+    assert "tpuprof.tui.cli.main" in modules
     assert not modules & {"textual", "rich", "grpc"}
     assert command != "runs" or "numpy" not in modules
 
@@ -651,7 +652,7 @@ def test_the_memory_command_opens_the_tab(monkeypatch: pytest.MonkeyPatch) -> No
         opened.append((path, options))
         return 0
 
-    monkeypatch.setattr("tpuprof.tui.app.run_app", run_app)
+    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
     assert cli.main(["memory", "demo"]) == EXIT_OK
     assert opened[0][0] == demo_path()
     assert (opened[0][1].tab, opened[0][1].only_hlo) == (4, False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.build import tpu_plane
-from tpuprof.parsers.duty import ChipDuty
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.steps.duty import ChipDuty
 
 Op = tuple[str, str, int, int]
 """Name, HLO category, begin and end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpuprof.parsers.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.gpu import GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
-from tpuprof.parsers.gpu_ops import GpuOp
-from tpuprof.parsers.groups import GROUP_STATS
-from tpuprof.parsers.host_events import read_host
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.events import read_host
+from tpuprof.parsers.steps.gpu.ops import GpuOp
+from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS
 
 US = 1_000_000
 Kernel = tuple[str, int, int, Mapping[str, StatInput]]

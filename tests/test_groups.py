@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.group_graph import first_greater
-from tpuprof.parsers.groups import GROUP_STATS, Groups, Root, event_groups, grouping_line, is_grouped
-from tpuprof.parsers.host_events import read_host, read_threads
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.events import read_host, read_threads
+from tpuprof.parsers.steps.groups.graph import first_greater
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, Root, event_groups, grouping_line, is_grouped
 
 DEMO = Path(__file__).parents[1] / "tui" / "demo" / "demo.xplane.pb.gz"
 

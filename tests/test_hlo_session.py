@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.demo.hlo_module import MODULES, Module
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.hlo_session import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.session.hlo import NO_ALLOCATORS, HloSession, leads_to_hlo, open_hlo
 from tpuprof.tui.demo import demo_path
 
 PROTO = Module("jit_eval_step").proto_bytes

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.host_activity import MOST_ACTIVITIES, Activity, Compilation, activities, compilations, flying
-from tpuprof.parsers.host_events import HostEvents, read_host
-from tpuprof.parsers.intervals import union
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.activity import MOST_ACTIVITIES, Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.events import HostEvents, read_host
 
 Event = tuple[str, int, int]
 """Name, start and end."""

@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.listening import accepting
 from tests.test_host_pool import files, logdir, opened
-from tpuprof.parsers import host_dask
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
-from tpuprof.parsers.host_dask import Address, over_dask, scheduler_address
-from tpuprof.parsers.host_pool import Task
-from tpuprof.parsers.host_reader import summarise_file
-from tpuprof.parsers.host_work import Board
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.hosts import dask as host_dask
+from tpuprof.parsers.hosts.dask import Address, over_dask, scheduler_address
+from tpuprof.parsers.hosts.pool import Task
+from tpuprof.parsers.hosts.reader import summarise_file
+from tpuprof.parsers.hosts.work import Board
 
 
 @pytest.mark.filterwarnings("ignore")

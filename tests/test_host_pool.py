@@ -18,20 +18,21 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import tpu_plane
-from tpuprof.parsers import host_plan, host_pool
-from tpuprof.parsers import session as session_module
-from tpuprof.parsers.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
-from tpuprof.parsers.host_plan import WORKERS_VARIABLE, worker_count
-from tpuprof.parsers.host_pool import PoolMeter, Task, over_executor, over_processes
-from tpuprof.parsers.host_progress import Meter, Progress, Watch
-from tpuprof.parsers.host_reader import summarise_file
-from tpuprof.parsers.host_work import Board, Failure, do_work
-from tpuprof.parsers.logdir import HostFile, open_logdir
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts import plan as host_plan
+from tpuprof.parsers.hosts import pool as host_pool
+from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
+from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
+from tpuprof.parsers.hosts.reader import summarise_file
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.hosts.work import Board, Failure, do_work
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session import session as session_module
+from tpuprof.parsers.session.session import Session
 
 
 def host_bytes(step_ps: int, count: int = 4) -> bytes:
@@ -192,8 +193,8 @@ def test_cancelling_a_session_leaves_it_usable(
 
 SCRIPT = """
 import sys, time
-from tpuprof.parsers.host_pool import Task, over_processes
-from tpuprof.parsers.logdir import open_logdir
+from tpuprof.parsers.hosts.pool import Task, over_processes
+from tpuprof.parsers.files.logdir import open_logdir
 from tests.test_host_pool import looks_up
 def poll(board):
     if board.process(0) and board.process(1):

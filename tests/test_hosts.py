@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import tpu_plane
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.pages.run import common_steps
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.common import common_steps
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
 STEP = 1000 * US

@@ -10,10 +10,10 @@ from dataclasses import replace
 from tests.support.many_hosts import straggling_page
 from tests.support.pages import training_overview
 from tests.tui.stage import LOGDIR, OpsSession, make_app, until
-from tpuprof.parsers.pages.hosts import HostsPage
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.tui.loader import Loader, PartialPages, Request
-from tpuprof.tui.messages import HostsReady, LoadDone, LoadMessage, OverviewReady
+from tpuprof.parsers.pages.hosts.hosts import HostsPage
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.app.loader import Loader, PartialPages, Request
+from tpuprof.tui.app.messages import HostsReady, LoadDone, LoadMessage, OverviewReady
 
 
 class Arriving(OpsSession):

@@ -22,14 +22,14 @@ from tests.support.many_hosts import (
     summaries,
     write_run,
 )
-from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.pages.hosts import PARTS, HostsPage, LeftOut, hosts_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
-from tpuprof.tui.draw.hosts import SORTS, HostsState, compose_hosts, sorted_hosts
-from tpuprof.tui.draw.hosts import hosts as draw_hosts
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
+from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
 
 GLYPHS = {"ascii": ASCII, "block": BLOCK, "plain": PLAIN}
 EVIL = "\x1b[31m\u202eevil\nhost\udcff"

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.host_events import HostEvents, read_host
-from tpuprof.parsers.input_categories import PRODUCE, TRANSFER, WAIT
-from tpuprof.parsers.input_events import (
+from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.events import HostEvents, read_host
+from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.ops.host.input_events import (
     INPUT_STATS,
     InputRows,
     input_rows,
@@ -21,9 +24,6 @@ from tpuprof.parsers.input_events import (
     merge_input_rows,
     xprof_category,
 )
-from tpuprof.parsers.intervals import union
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
 
 Event = tuple[str, int, int] | tuple[str, int, int, Mapping[str, StatInput]]
 STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}

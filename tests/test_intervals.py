@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.intervals import (
+from tpuprof.parsers.base.intervals import (
     covered,
     distinct,
     intersect,

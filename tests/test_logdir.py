@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.logdir`: any path leads to its runs, and what is in the way is said in plain words."""
+"""Tests of `parsers.files.logdir`: any path leads to its runs, and what is in the way is said in plain words."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
-from tpuprof.parsers.folder_search import DEFAULT_LIMITS, NO_HOST_NAME, SearchLimits
-from tpuprof.parsers.logdir import HostFile, Logdir, Run, open_logdir
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, NO_HOST_NAME, SearchLimits
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 
 CONTENT = b"\x0a\x02\x08\x01"
 NOON = 1_700_000_000.0

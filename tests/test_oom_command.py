@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.oom import MESSAGE
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
-from tpuprof.tui.cli import main
-from tpuprof.tui.oom_command import oom_parser, run_oom
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.tui.cli.main import main
+from tpuprof.tui.cli.oom import oom_parser, run_oom
 
 
 @pytest.fixture
@@ -106,6 +106,6 @@ def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(("arguments", "banned"), [(["LOG", "--json"], ("textual", "rich")), (["--help"], ("numpy",))])
 def test_what_it_does_not_import(log: Path, arguments: list[str], banned: tuple[str, ...]) -> None:
     words = [str(log) if word == "LOG" else word for word in arguments]
-    code = "import sys; from tpuprof.tui.cli import main; code = main(); print(*sys.modules, file=sys.stderr)"
+    code = "import sys; from tpuprof.tui.cli.main import main; code = main(); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, "oom", *words], capture_output=True, text=True, check=True)
     assert not [name for name in done.stderr.split() if name.split(".")[0] in banned]

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
-from tpuprof.parsers.device import op_class
-from tpuprof.parsers.intervals import union_length
-from tpuprof.parsers.opstats import core_ops
-from tpuprof.parsers.optable import merge_tables
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.intervals import union_length
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.table import merge_tables
+from tpuprof.parsers.pages.overview.overview import overview
 
 CATEGORIES = ["convolution fusion", "loop fusion", "copy", "all-reduce", "infeed", "while"]
 

@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.remote`: URLs lead to runs by the same rules as folders do, and print no secrets."""
+"""Tests of `parsers.files.remote.folders`: URLs lead to runs by the same rules as folders do, and print no secrets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.web import Web, serving
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
-from tpuprof.parsers.folder_search import DEFAULT_LIMITS, SearchLimits
-from tpuprof.parsers.logdir import Logdir, open_logdir
-from tpuprof.parsers.remote import remote_limits
-from tpuprof.parsers.remote_files import files_of, modified_of, size_of, trouble, version_of
-from tpuprof.parsers.remote_urls import masked, scheme_of, shown, split
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
+from tpuprof.parsers.files.logdir import Logdir, open_logdir
+from tpuprof.parsers.files.remote.files import files_of, modified_of, size_of, trouble, version_of
+from tpuprof.parsers.files.remote.folders import remote_limits
+from tpuprof.parsers.files.remote.urls import masked, scheme_of, shown, split
+from tpuprof.parsers.formats.xspace.trace import Trace
 
 fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
 
@@ -274,7 +274,7 @@ def test_a_server_that_is_not_there(web: Web) -> None:
 
 
 def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.remote._INDEX_BYTES", 2000)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.folders._INDEX_BYTES", 2000)
     for number in range(500):
         web.files[f"/logs/{number:03}.xplane.pb"] = CONTENT
     (run,) = open_logdir(f"{web.url}/logs/").runs
@@ -282,7 +282,7 @@ def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_sizes_of_many_files_are_not_all_asked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.remote.MAXIMUM_ASKED", 5)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.folders.MAXIMUM_ASKED", 5)
     for number in range(12):
         web.files[f"/logs/{number}.xplane.pb"] = CONTENT
     (run,) = open_logdir(f"{web.url}/logs/").runs
@@ -304,7 +304,7 @@ def test_schemes_that_are_not_read(url: str) -> None:
     "url", ["http://", "https:///x", "s3://", "memory://a\0b", "http://\ud800/x", "http://a\nb c/x"]
 )
 def test_addresses_that_cannot_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.remote_files._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.files._CONNECT_SECONDS", 1)
     assert refused(url).exit_code in (EXIT_NOT_FOUND, EXIT_UNREADABLE)
 
 
@@ -319,7 +319,7 @@ def test_a_driver_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_that_drivers_log_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """It would be printed over the screen."""
     files_of("memory://")
-    code = "import logging; from tpuprof.parsers.remote_files import files_of; files_of('memory://x'); "
+    code = "import logging; from tpuprof.parsers.files.remote.files import files_of; files_of('memory://x'); "
     code += (
         "[logging.getLogger(name).error('loud') for name in ('fsspec.memoryfs', 'gcsfs', 'asyncio', 'aiohttp.client')]"
     )
@@ -346,10 +346,10 @@ def test_fsspec_is_imported_for_urls_alone(tmp_path: Path) -> None:
     (tmp_path / "h.xplane.pb").write_bytes(CONTENT)
     code = f"""
 import sys
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.xspace.source import open_source
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.xspace.source import open_source
 open_source(open_logdir({str(tmp_path)!r}).runs[0].hosts[0].path).close()
-print([name for name in ("fsspec", "aiohttp", "asyncio", "tpuprof.parsers.remote_files") if name in sys.modules])
+print([name for name in ("fsspec", "aiohttp", "asyncio", "tpuprof.parsers.files.remote.files") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

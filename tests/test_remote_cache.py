@@ -1,4 +1,4 @@
-"""Tests of `parsers.remote_cache` and `parsers.remote_store`: what is fetched, kept, continued, and removed."""
+"""Tests of `parsers.files.remote`: cache and store: what is fetched, kept, continued, and removed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import pytest
 
 from tests.support.build import tpu_plane
 from tests.support.web import Web, serving
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.remote_cache import fetch, open_remote
-from tpuprof.parsers.remote_store import Store, cache_bound, cache_folder, url_key
-from tpuprof.parsers.xspace.source import open_source
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.files.remote.cache import fetch, open_remote
+from tpuprof.parsers.files.remote.store import Store, cache_bound, cache_folder, url_key
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import open_source
+from tpuprof.parsers.formats.xspace.trace import Trace
 
 fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
 
@@ -39,9 +39,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("TPUPROF_CACHE_BYTES", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tpuprof.parsers.remote_cache.FRESH_SECONDS", 0)
-    monkeypatch.setattr("tpuprof.parsers.remote_cache._FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr("tpuprof.parsers.remote_cache._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache.FRESH_SECONDS", 0)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache._FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache._POLL_SECONDS", 0.001)
     return tmp_path / "cache" / "tpuprof-tui" / "remote"
 
 
@@ -130,7 +130,7 @@ def test_a_file_is_fetched_once(web: Web, cache: Path) -> None:
 
 
 def test_a_copy_that_was_compared_just_now_is_not_compared_again(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpuprof.parsers.remote_cache.FRESH_SECONDS", 60)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache.FRESH_SECONDS", 60)
     url = f"{web.url}/h.xplane.pb"
     content(url)
     web.asked.clear()
@@ -223,7 +223,7 @@ def test_a_server_that_is_gone_leaves_the_copy(web: Web, monkeypatch: pytest.Mon
     content(url)
     web.status = 503
     assert content(url) == DATA
-    monkeypatch.setattr("tpuprof.parsers.remote_cache.OFFLINE_SECONDS", 0)
+    monkeypatch.setattr("tpuprof.parsers.files.remote.cache.OFFLINE_SECONDS", 0)
     assert refused(url).code == "connection"
     web.status = 404
     assert (refused(url).code, refused(url).exit_code) == ("not_found", EXIT_NOT_FOUND)
@@ -426,7 +426,7 @@ def test_threads_that_want_the_same_fetch_it_once(web: Web) -> None:
 
 SCRIPT = """
 import hashlib, sys
-from tpuprof.parsers.xspace.source import open_source
+from tpuprof.parsers.formats.xspace.source import open_source
 source = open_source(sys.argv[1])
 print(hashlib.sha256(source.read(0, source.size)).hexdigest())
 """

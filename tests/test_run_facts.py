@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.run_facts`: what a list of runs says of a run, without decoding its files."""
+"""Tests of `tpuprof.parsers.session.run_facts`: what a list of runs says of a run, without decoding its files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers import run_facts as module
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.logdir import HostFile, Run, open_logdir
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.run_facts import FIGURES, HOSTS_TRIED, RunFacts, nothing_known, run_facts
-from tpuprof.parsers.run_files import files_beside
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.xspace.trace import Line, Trace
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
+from tpuprof.parsers.files.run_files import files_beside
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Line, Trace
+from tpuprof.parsers.session import run_facts as module
+from tpuprof.parsers.session.run_facts import FIGURES, HOSTS_TRIED, RunFacts, nothing_known, run_facts
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 MS = 10**9

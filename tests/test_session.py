@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Progress, Session
-from tpuprof.parsers.xspace import trace as trace_module
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace import trace as trace_module
+from tpuprof.parsers.session.session import Progress, Session
 from tpuprof.tui.demo import demo_path
 
 

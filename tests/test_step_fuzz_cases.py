@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_model import StepBreakdown
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.model import StepBreakdown
 
 Marks = list[tuple[str, int, int]]
 

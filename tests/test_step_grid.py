@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.findings.build import grid
-from tpuprof.parsers.op_class import OP_CLASSES
-from tpuprof.parsers.roofline import WORK_COUNT
-from tpuprof.parsers.step_markers import CoreSteps
-from tpuprof.parsers.step_model import StepSource
-from tpuprof.parsers.step_times import (
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.ops.roofline import WORK_COUNT
+from tpuprof.parsers.steps.grid import InputSource, StepGrid, align, breakdowns, join_hosts
+from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,
     HOST_TRANSFER,
@@ -28,7 +29,6 @@ from tpuprof.parsers.step_times import (
     CoreStepTimes,
     SlowOp,
 )
-from tpuprof.parsers.steps import InputSource, StepGrid, align, breakdowns, join_hosts
 
 AllReduce = tuple[int, int, int]
 """Step, id and duration."""

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane
-from tpuprof.parsers.pages.run import common_steps
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_markers import CoreSteps, HostSteps, ModuleRuns, busiest_module, marked_steps
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.common import common_steps
+from tpuprof.parsers.steps.markers import CoreSteps, HostSteps, ModuleRuns, busiest_module, marked_steps
 
 Mark = tuple[str, int, int]
 """Name, start and end."""

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.intervals import union
-from tpuprof.parsers.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.opstats import CoreOps, core_ops
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_markers import CoreSteps
-from tpuprof.parsers.step_times import (
+from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.core_ops import CoreOps, core_ops
+from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,
     HOST_TRANSFER,
@@ -33,7 +34,6 @@ from tpuprof.parsers.step_times import (
     on_device_clock,
     sum_by_step_and_kind,
 )
-from tpuprof.parsers.xspace.trace import Trace
 
 Op = tuple[str, str, int, int]
 """Name, HLO category, start and end in picoseconds."""

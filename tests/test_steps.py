@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, tpu_plane
-from tpuprof.parsers.opstats import core_ops
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_markers import CoreSteps, inferred_steps, marked_steps, module_runs
-from tpuprof.parsers.step_model import StepBreakdown
-from tpuprof.parsers.step_times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
-from tpuprof.parsers.steps import align
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.grid import align
+from tpuprof.parsers.steps.markers import CoreSteps, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.steps.model import StepBreakdown
+from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
 
 NS = 1000
 

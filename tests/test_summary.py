@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
-from tpuprof.parsers.core_summary import CoreSummary, summarise_core
-from tpuprof.parsers.device import device_info
-from tpuprof.parsers.intervals import union
-from tpuprof.parsers.opstats import STEPS_LINE
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_markers import marked_steps, module_runs
-from tpuprof.parsers.step_model import SparseCoreTime
-from tpuprof.parsers.steps import InputSource
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.ops.device import device_info
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.markers import marked_steps, module_runs
+from tpuprof.parsers.steps.model import SparseCoreTime
 
 US = 1_000_000
 Span = tuple[int, int]

@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.text`: no string can reach the terminal with something that it obeys."""
+"""Tests of `tpuprof.parsers.base.text`: no string can reach the terminal with something that it obeys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof.parsers.text import counted, examples, natural_key, printable
+from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 
 HOSTILE = (
     "\x00\x07\x1b\r\n\t\x7f\x85\x9b\u061c\u200b\u200d\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\ud800\udcff"

@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.watch`: a run is told of once it is finished, and nothing on a disk stops the watch."""
+"""Tests of `parsers.files.watch`: a run is told of once it is finished, and nothing on a disk stops the watch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.test_logdir import CONTENT, run_folder
-from tpuprof.parsers import watch
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.logdir import Run, open_logdir
-from tpuprof.parsers.run_state import run_state
-from tpuprof.parsers.watch import MOST_LISTED, PATIENCE, Changes, LogdirWatch, follow, wait_for_run
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.files import watch
+from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.files.run_state import run_state
+from tpuprof.parsers.files.watch import MOST_LISTED, PATIENCE, Changes, LogdirWatch, follow, wait_for_run
 
 FIRST = "2026_11_20_18_04_33"
 SECOND = "2026_11_20_19_00_00"

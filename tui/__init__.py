@@ -1,1 +1,1 @@
-"""The front ends: a Textual screen and headless reports over the same pages."""
+"""Draws pages in cells: the screen, reports, the command line."""

@@ -2,6 +2,6 @@
 
 import sys
 
-from tpuprof.tui.cli import main
+from tpuprof.tui.cli.main import main
 
 sys.exit(main())

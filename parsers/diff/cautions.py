@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.diff.match import Pair
 from tpuprof.parsers.diff.measure import program_name
 from tpuprof.parsers.diff.model import Basis, Side
 from tpuprof.parsers.diff.noise import FEW_STEPS
-from tpuprof.parsers.pages.ops import UNKNOWN_PROGRAM
-from tpuprof.parsers.text import counted, examples
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 
 
 def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], different: bool) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.diff.cautions import cautions
 from tpuprof.parsers.diff.kinship import different_programs
 from tpuprof.parsers.diff.match import Pair, matched
@@ -38,16 +39,15 @@ from tpuprof.parsers.diff.noise import (
     typical_bounds,
     within,
 )
-from tpuprof.parsers.host_plan import decoding_threads
-from tpuprof.parsers.host_progress import Meter, OnProgress
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.op_class import OP_CLASSES
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.overview_page import Overview, Performance
-from tpuprof.parsers.pages.run import why_no_ops
-from tpuprof.parsers.places import HostFile
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.summary import HostSummary
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.hosts.plan import decoding_threads
+from tpuprof.parsers.hosts.progress import Meter, OnProgress
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.common import why_no_ops
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.overview.model import Overview, Performance
+from tpuprof.parsers.session.session import Session
 
 Floats = NDArray[np.float64]
 

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.diff.match import Pair
 from tpuprof.parsers.diff.measure import Measured, Op
-from tpuprof.parsers.pages.ops import UNKNOWN_PROGRAM
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 
 LEAST_AKIN = 0.2
 """Share of the time of a run's ops that must be akin to the other run for the two to be one program."""

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.diff.measure import Op
 from tpuprof.parsers.diff.model import MatchedBy
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.text import natural_key
+from tpuprof.parsers.ops.table import OpTable
 
 _NAME = re.compile(r"%[\w.\-]+")
 _NUMBER = re.compile(r"[._]?\d+")

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.device import device_ordinal, is_tensor_core
+from tpuprof.parsers.base.intervals import Int64s, place
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
-from tpuprof.parsers.host_progress import Meter
-from tpuprof.parsers.intervals import Int64s, place
-from tpuprof.parsers.op_class import OpClass
-from tpuprof.parsers.opstats import OPS_LINE, core_ops
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.places import HostFile
-from tpuprof.parsers.step_markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
-from tpuprof.parsers.steps import StepGrid
-from tpuprof.parsers.summary import HostSummary
-from tpuprof.parsers.xspace.core import sum_by_key
-from tpuprof.parsers.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.progress import Meter
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.core_ops import OPS_LINE, core_ops
+from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 Floats = NDArray[np.float64]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.diff.measure import Measured, Op
 from tpuprof.parsers.diff.model import ModuleMemory, plain_change
-from tpuprof.parsers.errors import ProfileError
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.pages.memory import CompiledModules
-from tpuprof.parsers.pages.ops import UNKNOWN_PROGRAM
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 
 MOST_MODULES = 4
 _LEAST_SHARE = 0.005

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.diff.noise import Estimate, noise_floor
-from tpuprof.parsers.op_class import OpClass
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.step_model import StepTime
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.model import StepTime
 
 Basis = Literal["step", "module run", "capture"]
 """What times are divided by, besides the number of cores: steps (marked or inferred), runs of the module with the most

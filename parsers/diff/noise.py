@@ -29,7 +29,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.pages.run import median
+from tpuprof.parsers.pages.common import median
 
 Floats = NDArray[np.float64]
 

@@ -1,1 +1,1 @@
-"""Device memory: what a compiled program's buffers take, and what the allocators of a host report while it runs."""
+"""Memory of compiled modules and of allocators, and out-of-memory errors."""

@@ -1,1 +1,1 @@
-"""One module a page, each a pure function from a trace to a frozen dataclass."""
+"""Pages: a frozen dataclass and a pure function each."""

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.module_latency import ModuleLatency
-from tpuprof.parsers.requests import HostRequests
-from tpuprof.parsers.text import counted
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
+from tpuprof.parsers.steps.requests.requests import HostRequests
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.parsers.device import device_info, is_gpu, is_tensor_core
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.memory.capacity import capacity_of, generation_of
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile
 from tpuprof.parsers.memory.model import (
     HBM,
     SMEM,
@@ -26,10 +26,10 @@ from tpuprof.parsers.memory.model import (
     ModulePeaks,
     SpaceMemory,
 )
-from tpuprof.parsers.memory.profile_model import AllocatorProfile
-from tpuprof.parsers.memory.space_memory import module_peaks, space_memory
-from tpuprof.parsers.opstats import MODULES_LINE
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.memory.modules.capacity import capacity_of, generation_of
+from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
+from tpuprof.parsers.ops.core_ops import MODULES_LINE
+from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 
 _MODULE_NAME = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 _DEVICE = re.compile(r"[0-9]+|GPU_[0-9]+_.*")
@@ -241,7 +241,7 @@ def _named(source: ModuleSource, made: SpaceMemory) -> dict[str, Any]:
 
 def files_in_run(folder: str) -> ModuleSource | None:
     """The HLO modules that lie beside a run's profiles, as XProf leaves them there; None where there are none."""
-    from tpuprof.parsers.hlo.files import find_hlo_files  # noqa: PLC0415 - most runs have none
+    from tpuprof.parsers.formats.hlo.files import find_hlo_files  # noqa: PLC0415 - most runs have none
 
     try:
         files = find_hlo_files(folder) if os.path.isdir(folder) else ()

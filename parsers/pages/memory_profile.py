@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.memory.profile_model import AllocatorProfile, MemoryProfilePage
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 
 
 def memory_profile_page(

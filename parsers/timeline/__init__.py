@@ -1,1 +1,1 @@
-"""A host's profile on one time axis: tracks of events as columns, and what is drawn, found and measured on them."""
+"""The timeline: tracks, windows, search, measuring."""

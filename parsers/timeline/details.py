@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tpuprof.parsers.op_metadata import TRAFFIC, MetadataStats
-from tpuprof.parsers.proto import xplane_pb2
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.metadata import StatValue
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
 from tpuprof.parsers.timeline.model import Track
 from tpuprof.parsers.timeline.windows import busy_in_lane
-from tpuprof.parsers.xspace.metadata import StatValue
-from tpuprof.parsers.xspace.trace import Trace
 
 _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "memory_access_breakdown", "program_id")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.intervals import Int64s, distinct
+from tpuprof.parsers.base.intervals import Int64s, distinct
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000

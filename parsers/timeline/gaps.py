@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, place, ranges, subtract, union
+from tpuprof.parsers.base.intervals import Int64s, place, ranges, subtract, union
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 

@@ -9,11 +9,11 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, covered, distinct, ranges
-from tpuprof.parsers.op_class import OpClass
+from tpuprof.parsers.base.intervals import Int64s, covered, distinct, ranges
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
 from tpuprof.parsers.timeline.windows import lane_events, mean_rate
-from tpuprof.parsers.xspace.core import min_by_key, sum_by_key
 
 _NAME_SEEN = 400
 """Characters of a name that tell it from others."""

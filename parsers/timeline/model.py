@@ -17,9 +17,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, union_length
-from tpuprof.parsers.op_class import OpClass
-from tpuprof.parsers.op_metadata import OpSource
+from tpuprof.parsers.base.intervals import Int64s, union_length
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.ops.op_metadata import OpSource
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
 """Classes of events; a class's index is its code in `EventNames.classes`."""

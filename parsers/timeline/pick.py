@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.framework_op import parse_framework_op
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_events
 

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, ranges
-from tpuprof.parsers.op_metadata import MetadataStats
+from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_window

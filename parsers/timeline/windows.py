@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.intervals import Int64s, covered, ranges
+from tpuprof.parsers.base.intervals import Int64s, covered, ranges
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from tests.support.big_table import big_page
 from tests.support.op_views import pages_of
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.tabs.op_pages import Shelf
-from tpuprof.tui.tabs.op_table_views import TableView
+from tpuprof.tui.pages.ops.shelf import Shelf
+from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36
 

@@ -24,13 +24,13 @@ if __name__ == "__main__":
 
 from tests.demo.make_profile import parse_size, write_profile
 from tests.demo.timeline import DemoSpec
-from tpuprof.parsers.host_plan import WORKERS_VARIABLE, available_cores
+from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, available_cores
 
 WORK = Path(__file__).parent / ".work"
 ONE_RUN = """
 import json, multiprocessing, resource, sys, time
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.session import Session
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
 if __name__ == "__main__":
     begin, partials = time.perf_counter(), []
     session = Session(open_logdir(sys.argv[1]).find_run(None))

@@ -157,7 +157,7 @@ def only(folder, ending):
 
 def join(folder):
     """The module with its buffer assignment, each instruction with the configuration that code generation left."""
-    from tpuprof.parsers.proto import hlo_pb2
+    from tpuprof.parsers.formats.proto import hlo_pb2
 
     proto = hlo_pb2.HloProto.FromString(only(folder, ".after_optimizations.hlo.pb"))
     codegen = hlo_pb2.HloProto.FromString(only(folder, ".after_codegen.hlo.pb")).hlo_module

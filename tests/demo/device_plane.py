@@ -12,7 +12,7 @@ from tests.demo.hlo_module import Module
 from tests.demo.planes import PlaneWriter, StatValue, Uint
 from tests.demo.schedule import QUANTUM_PS, V5E, Device, Op, Template, Times
 from tests.demo.timeline import Launch, Timeline
-from tpuprof.parsers.proto.xplane_pb2 import CoreDetails, MemoryAccessBreakdown
+from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, MemoryAccessBreakdown
 
 LAUNCHES_A_BLOCK = 32
 CONSUMER_TYPE = 12

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.demo.hlo_module import VMEM, Module, elements, leaves, shape_bytes
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.formats.proto import hlo_pb2
 
 Instruction = hlo_pb2.HloInstructionProto
 Computation = hlo_pb2.HloComputationProto

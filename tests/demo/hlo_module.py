@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.formats.proto import hlo_pb2
 
 MODULES = Path(__file__).parent / "modules"
 

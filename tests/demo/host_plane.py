@@ -9,7 +9,7 @@ from tests.demo.noise import Noise
 from tests.demo.planes import PlaneWriter, Ref, StatValue, Uint
 from tests.demo.schedule import V5E
 from tests.demo.timeline import MS, US, Launch, Step, Timeline
-from tpuprof.parsers.proto.xplane_pb2 import XLine
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine
 
 LINES_BEGIN_NS = 212_990
 """Host lines of real profiles start a little after the profile; events count from there."""

@@ -24,7 +24,7 @@ from tests.demo.device_plane import device_plane
 from tests.demo.host_plane import environment_plane, host_plane, metadata_plane
 from tests.demo.schedule import Template
 from tests.demo.timeline import DemoSpec, compose_timeline, programs
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 DEMO_PATH = Path(__file__).parents[2] / "tui" / "demo" / "demo.xplane.pb.gz"
 WARNING = b"times are simulated: composed from compiler output, not measured"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.demo import encode
-from tpuprof.parsers.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat
 
 Value = int | float | str | bytes
 

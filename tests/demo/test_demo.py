@@ -16,7 +16,7 @@ from tests.demo.hlo_module import MODULES, Module
 from tests.demo.make_profile import DEMO_PATH, WARNING, chunks, compose, parse_size, sized, write_profile
 from tests.demo.schedule import V5E, Template
 from tests.demo.timeline import DemoSpec, compose_timeline, programs
-from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XEvent, XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XEvent, XLine, XPlane, XSpace, XStat
 
 TENSOR_CORES = 4
 MEGABYTE = 1_000_000

@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.model import Change, Diff, OpChange
-from tpuprof.parsers.hlo.programs import METADATA_PLANE
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
 MS = 1000 * US

@@ -15,12 +15,12 @@ from tests.demo.hlo_module import Module
 from tests.demo.make_profile import write_profile
 from tests.demo.timeline import DemoSpec
 from tests.diff.build import MS, US, Program, check_identity, diff_of, op, session, space_of, written
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.model import Change, Diff
-from tpuprof.parsers.errors import Cancelled, ProfileError
 from tpuprof.parsers.memory.model import HBM
-from tpuprof.parsers.op_class import OP_CLASSES
-from tpuprof.parsers.session import Progress
+from tpuprof.parsers.session.session import Progress
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""

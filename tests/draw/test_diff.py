@@ -12,14 +12,14 @@ from tests.diff.test_compare import BASE, steady
 from tests.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
 from tpuprof.parsers.diff.model import Change, Diff
-from tpuprof.tui.draw.diff import Composed, View, caution_lines, compose, head_line, verdict_lines
-from tpuprof.tui.draw.diff_card import card, summary
-from tpuprof.tui.draw.diff_help import foot_keys, help_lines
-from tpuprof.tui.draw.diff_steps import steps_lines
-from tpuprof.tui.draw.diff_table import SORTS, VIEWS, Sort, ViewName, entries, shown
-from tpuprof.tui.draw.diff_verdict import verdict
-from tpuprof.tui.draw.diff_words import noise_words, per_unit, relative, signed, signed_percent
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.diff.draw.card import card, summary
+from tpuprof.tui.pages.diff.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.diff.draw.page import Composed, View, caution_lines, compose, head_line, verdict_lines
+from tpuprof.tui.pages.diff.draw.steps import steps_lines
+from tpuprof.tui.pages.diff.draw.table import SORTS, VIEWS, Sort, ViewName, entries, shown
+from tpuprof.tui.pages.diff.draw.verdict import verdict
+from tpuprof.tui.pages.diff.draw.words import noise_words, per_unit, relative, signed, signed_percent
 
 GOLDEN = Path(__file__).parent / "golden"
 

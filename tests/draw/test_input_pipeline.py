@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.support.golden import check_golden
 from tests.support.input_pages import INPUT_PAGES, apart_page, input_bound_page
-from tpuprof.parsers.pages.input_page import StepWait
-from tpuprof.parsers.pages.input_pipeline import stages_of
+from tpuprof.parsers.pages.input.input import stages_of
+from tpuprof.parsers.pages.input.model import StepWait
 from tpuprof.tui.draw.columns import AXIS
-from tpuprof.tui.draw.input_pipeline import (
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.input.drawing import (
     InputCursor,
     compose_input,
     host_bars,
@@ -22,8 +23,7 @@ from tpuprof.tui.draw.input_pipeline import (
     input_verdict,
     op_rows,
 )
-from tpuprof.tui.draw.input_waits import axis_top, wait_columns, wait_detail, wait_graph
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.input.waits import axis_top, wait_columns, wait_detail, wait_graph
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}

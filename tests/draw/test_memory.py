@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from tests.memory.build import GIB, MIB, space_of, training_space, without_trace
 from tests.support.golden import check_golden
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
+from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin
-from tpuprof.tui.draw.memory.axis import point_columns
-from tpuprof.tui.draw.memory.graph import scale_of
-from tpuprof.tui.draw.memory.header import header_lines, headroom_style
-from tpuprof.tui.draw.memory.page import (
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.axis import point_columns
+from tpuprof.tui.pages.memory.draw.graph import scale_of
+from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
+from tpuprof.tui.pages.memory.draw.page import (
     GROUPINGS,
     ORDERS,
     ComposedMemory,
@@ -30,9 +32,7 @@ from tpuprof.tui.draw.memory.page import (
     point_at,
     shown_top,
 )
-from tpuprof.tui.draw.memory.table import short_op, short_source
-from tpuprof.tui.draw.memory.words import expansion_words, short_shape
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.table import short_op, short_source
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}

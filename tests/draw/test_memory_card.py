@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tests.memory.build import GIB, MIB, space_of, training_space
 from tests.support.golden import check_golden
-from tpuprof.parsers.hlo.shapes import parse_shape
-from tpuprof.parsers.memory.groups import group_rows
+from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Int64s, SpaceMemory
-from tpuprof.tui.draw.memory.axis import point_columns
-from tpuprof.tui.draw.memory.card import buffer_card, group_card
-from tpuprof.tui.draw.memory.map import CROWDED, FREE, map_allocation, map_lines, paint_map
-from tpuprof.tui.draw.memory.words import padding_words
+from tpuprof.parsers.memory.modules.groups import group_rows
+from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.axis import point_columns
+from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
+from tpuprof.tui.pages.memory.draw.map import CROWDED, FREE, map_allocation, map_lines, paint_map
 
 GOLDEN = Path(__file__).parent / "golden"
 NONE: Int64s = np.zeros(0, np.int64)

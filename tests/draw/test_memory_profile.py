@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from tests.memory.allocators import GIB, MIB, MS, given, host_space, profiles_of, training_space
 from tests.support.golden import check_golden
-from tpuprof.parsers.memory.profile import host_memory
-from tpuprof.parsers.memory.profile_model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory_profile import memory_profile_page
-from tpuprof.parsers.xspace.trace import Trace
-from tpuprof.tui.draw.memory.profile import (
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
     MemoryProfileState,
     columns_between,
     compose_memory_profile,
 )
-from tpuprof.tui.draw.memory.profile_graph import AXIS, graph_lines, scene
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, graph_lines, scene
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}

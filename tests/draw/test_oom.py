@@ -26,16 +26,16 @@ from tests.support.oom import (
     triage_of,
 )
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer
-from tpuprof.parsers.oom.model import Advice, Need, OomKind, OomReport
-from tpuprof.parsers.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
-from tpuprof.tui.draw.memory.fills import HELD, PADDING, USED, sign_of
-from tpuprof.tui.draw.oom import View, compose, head_line
-from tpuprof.tui.draw.oom_advice import nothing_known, toggle_lines, why_nothing_to_try
-from tpuprof.tui.draw.oom_bars import composition, verdict_line
-from tpuprof.tui.draw.oom_card import advice_card, buffer_card, summary
-from tpuprof.tui.draw.oom_help import foot_keys, help_lines
-from tpuprof.tui.draw.oom_table import SORTS, rows_of, table_lines
+from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport
+from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
+from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.oom.draw.advice import nothing_known, toggle_lines, why_nothing_to_try
+from tpuprof.tui.pages.oom.draw.bars import composition, verdict_line
+from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
+from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.oom.draw.page import View, compose, head_line
+from tpuprof.tui.pages.oom.draw.table import SORTS, rows_of, table_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}

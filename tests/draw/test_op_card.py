@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.support.big_table import big_page
-from tpuprof.parsers.hlo.matrix import MatrixWork
-from tpuprof.parsers.hlo.shapes import parse_shape
-from tpuprof.parsers.pages.op_details import OpDetails, ShapeNote, op_details
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork
+from tpuprof.parsers.formats.hlo.shapes import parse_shape
+from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
 from tpuprof.tui.draw.layout import shortened
-from tpuprof.tui.draw.op_card import op_card
+from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
-from tpuprof.tui.source_lines import SourceExcerpt
+from tpuprof.tui.pages.ops.card import op_card
 
 PAGE = big_page(20)
 

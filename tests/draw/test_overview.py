@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.support.golden import check_golden
 from tests.support.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.serving import five_requests, read_requests, serving_profile
-from tpuprof.parsers.op_class import OP_CLASSES
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
-from tpuprof.parsers.pages.overview_page import Bottleneck, Overview, Share, Step
-from tpuprof.parsers.step_model import GenericBreakdown, StepBreakdown
+from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
+from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import AXIS, columns_of
-from tpuprof.tui.draw.headline import latency_line, verdict
-from tpuprof.tui.draw.overview import (
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.overview.drawing import (
     Cursor,
     cells_of,
     class_bar,
@@ -28,8 +28,8 @@ from tpuprof.tui.draw.overview import (
     shared_prefix,
     top_ops_table,
 )
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.draw.steps import step_detail, step_graph, step_parts
+from tpuprof.tui.pages.overview.headline import latency_line, verdict
+from tpuprof.tui.pages.overview.steps import step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}

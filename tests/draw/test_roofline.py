@@ -6,13 +6,13 @@ import numpy as np
 
 from tests.support.build import PlaneBuilder, StatInput
 from tests.support.op_pages import HBM, PEAKS, READ, traffic
-from tpuprof.parsers.pages.ops import ops_page
-from tpuprof.parsers.pages.roofline import roofline_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
-from tpuprof.tui.draw.roofline import figures
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.ops.ops import ops_page
+from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.tui.draw.spans import BLOCK, plain
+from tpuprof.tui.pages.ops.roofline import figures
 
 COPY: dict[str, StatInput] = {"hlo_category": "copy", "bytes_accessed": 500}
 BROKEN_DOWN: dict[str, StatInput] = {

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.golden import check_golden
 from tests.support.runs import NOW, RUNS, facts_of, known
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.run_facts import RunFacts, nothing_known
-from tpuprof.tui.draw.runs import (
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
     NOT_YET,
     ORDERS,
@@ -26,7 +27,6 @@ from tpuprof.tui.draw.runs import (
     ordered,
     short_age,
 )
-from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}

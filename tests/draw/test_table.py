@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.big_table import big_page
-from tpuprof.tui.draw.op_columns import hlo_op_columns
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Span, line_width, plain
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_line
+from tpuprof.tui.pages.ops.columns import hlo_op_columns
 
 PAGE = big_page(300)
 

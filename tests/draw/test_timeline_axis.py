@@ -14,8 +14,8 @@ from wcwidth import wcwidth
 from tests.support.golden import check_golden
 from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.parsers.timeline.windows import cell_edges
+from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
-from tpuprof.tui.draw.timeline.axis import cells_at, mark_line, tick_line, ticks
 
 GOLDEN = Path(__file__).parent / "golden"
 PS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}

@@ -15,10 +15,10 @@ from tests.timeline.build import track
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.draw.timeline.graphs import counter_line, counter_range, counter_values, range_label, rate_line
-from tpuprof.tui.draw.timeline.gutter import Label, RowKind, gutter_line
-from tpuprof.tui.draw.timeline.minimap import minimap_line
-from tpuprof.tui.draw.timeline.panel import EventFacts, MarkFacts, panel_lines
+from tpuprof.tui.pages.timeline.draw.graphs import counter_line, counter_range, counter_values, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.gutter import Label, RowKind, gutter_line
+from tpuprof.tui.pages.timeline.draw.minimap import minimap_line
+from tpuprof.tui.pages.timeline.draw.panel import EventFacts, MarkFacts, panel_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOKS = [BLOCK, PLAIN, ASCII]

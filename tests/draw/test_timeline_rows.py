@@ -15,15 +15,15 @@ from wcwidth import wcwidth
 
 from tests.support.golden import check_golden
 from tests.timeline.build import LaneEvent, loose_events, nested_events, track
-from tpuprof.parsers.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Glyphs, Key, Line, line_width, plain
-from tpuprof.tui.draw.timeline.cells import sight, slice_cells
-from tpuprof.tui.draw.timeline.rows import count_line, lane_line, track_line, with_cursor
-from tpuprof.tui.draw.timeline.signs import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, fill_of
-from tpuprof.tui.terminal import ColorMode
-from tpuprof.tui.theme import Palette, palette
+from tpuprof.tui.pages.timeline.draw.cells import sight, slice_cells
+from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor
+from tpuprof.tui.pages.timeline.draw.signs import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, fill_of
+from tpuprof.tui.terminal.detect import ColorMode
+from tpuprof.tui.terminal.theme import Palette, palette
 from tpuprof.tui.widgets.line_canvas import strip_of
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.golden import check_golden
-from tpuprof.parsers import session as session_module
-from tpuprof.tui.cli import main
+from tpuprof.parsers.session import session as session_module
+from tpuprof.tui.cli.main import main
 
 HASHES = Path(__file__).parent / "hashes"
 MODULES = Path(__file__).parents[1] / "demo" / "modules"

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.device import Peaks
-from tpuprof.parsers.findings.finding import Evidence, Finding, Kind
-from tpuprof.parsers.findings.why_slow import findings
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.opstats import core_ops
-from tpuprof.parsers.optable import EMPTY_TABLE, OpTable
-from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
-from tpuprof.parsers.roofline import WORK_COUNT, table_rates
-from tpuprof.parsers.step_model import StepSource
-from tpuprof.parsers.step_times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
-from tpuprof.parsers.steps import InputSource, StepGrid
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
+from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind
+from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.steps.grid import InputSource, StepGrid
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
 
 US = 1_000_000  # picoseconds
 PEAKS = Peaks(flops_per_second=100e12, hbm=1000e9)

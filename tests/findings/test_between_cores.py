@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.findings.build import US, Op, Times, evidence, found, grid, the
-from tpuprof.parsers.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
 
 COLLECTIVES = [
     Op("all-gather-done.3", "async-done", 300),

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from tests.findings.build import PEAKS, US, Op, evidence, grid, table, with_
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
-from tpuprof.parsers.device import Peaks
-from tpuprof.parsers.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
-from tpuprof.parsers.findings.why_slow import findings
-from tpuprof.parsers.findings.words import ordinal, share, short, tail, time, times
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.host_activity import Activity, Compilation
-from tpuprof.parsers.pages.evidence import evidence_of
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.roofline import table_rates
-from tpuprof.parsers.step_times import SlowOp
-from tpuprof.parsers.steps import StepGrid
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
+from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.findings.words import ordinal, share, short, tail, time, times
+from tpuprof.parsers.pages.overview.evidence import evidence_of
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path
 
 V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.findings.build import US, Op, evidence, found, grid, the
-from tpuprof.parsers.findings.finding import Evidence, Place
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
 
 TRANSPOSED = "%copy.8 = f32[4096,8]{1,0:T(8,128)} copy(f32[4096,8]{0,1:T(8,128)} %p.1)"
 """Padded 16 times."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.findings.build import US, Op, evidence, found, grid, the
-from tpuprof.parsers.findings.finding import Place
-from tpuprof.parsers.step_times import SlowOp
+from tpuprof.parsers.pages.findings.finding import Place
+from tpuprof.parsers.steps.times import SlowOp
 
 
 def slower(extra: float, *steps: int, count: int = 10) -> list[float]:

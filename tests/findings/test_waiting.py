@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.findings.build import US, Op, evidence, found, grid, the, with_
-from tpuprof.parsers.findings.finding import GapActivity, Place
-from tpuprof.parsers.host_activity import Activity, Compilation
+from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.pages.findings.finding import GapActivity, Place
 
 
 def test_steps_that_wait_for_infeed_are_found() -> None:

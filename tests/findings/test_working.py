@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.findings.build import US, Op, evidence, found, grid, modules, the, with_
-from tpuprof.parsers.device import Peaks
-from tpuprof.parsers.findings.finding import Evidence, Place
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
 
 
 def dot(m: int, k: int, n: int) -> bytes:

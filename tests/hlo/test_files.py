@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.hlo.test_modules import small
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
-from tpuprof.parsers.hlo import files as files_module
-from tpuprof.parsers.hlo.files import LARGEST_BYTES, HloFile, find_hlo_files, read_hlo_file, why_no_assignment
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.formats.hlo import files as files_module
+from tpuprof.parsers.formats.hlo.files import LARGEST_BYTES, HloFile, find_hlo_files, read_hlo_file, why_no_assignment
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto import hlo_pb2
 
 AFTER = "after_optimizations"
 

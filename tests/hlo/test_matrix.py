@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.demo.hlo_cost import convolution_flops
 from tests.demo.hlo_module import Module
-from tpuprof.parsers.hlo.matrix import MatrixWork, matrix_works, mxu_side
-from tpuprof.parsers.hlo.modules import HloModule
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
 
 WindowSpec = tuple[int, int, int, int, int]
 """Size, stride, padding on both sides, window dilation, base dilation."""

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from tests.demo.hlo_module import Module, leaves
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.hlo import modules as modules_module
-from tpuprof.parsers.hlo.matrix import matrix_works
-from tpuprof.parsers.hlo.modules import HloModule
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.hlo.shapes import shape_of_proto, shapes_in
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto import hlo_pb2
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.hlo import modules as modules_module
+from tpuprof.parsers.formats.hlo.matrix import matrix_works
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.hlo.shapes import shape_of_proto, shapes_in
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.tui.demo import demo_path
 
 F32, S32, TUPLE = 11, 4, 13

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.demo.hlo_module import Module
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.hlo.shapes import (
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.hlo.shapes import (
     COMBINE,
     Shape,
     parse_shape,
@@ -19,9 +20,8 @@ from tpuprof.parsers.hlo.shapes import (
     shape_text,
     shapes_in,
 )
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.proto import hlo_pb2
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.trace import Trace
 
 TYPES = ("pred", "s4", "u8", "bf16", "f32", "c64", "f8e4m3fn")
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane
-from tpuprof.parsers.memory.profile import memory_profile_of
-from tpuprof.parsers.memory.profile_model import AllocatorProfile
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile
+from tpuprof.parsers.memory.allocators.profile import memory_profile_of
 
 MIB = 1 << 20
 GIB = 1 << 30

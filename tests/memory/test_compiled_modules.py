@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.demo.hlo_module import MODULES, Module
-from tpuprof.parsers.hlo.files import find_hlo_files, read_hlo_file, why_no_assignment
-from tpuprof.parsers.hlo.modules import HloModule
-from tpuprof.parsers.hlo.shapes import Shape, shape_of_proto
+from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, why_no_assignment
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import HBM, SMEM, VMEM, ModuleLabel, SpaceMemory
-from tpuprof.parsers.memory.space_memory import module_peaks, space_memory
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 ENDING = ".hlo_proto.pb.gz"
 NAMES = sorted(path.name.removesuffix(ENDING) for path in MODULES.glob("*" + ENDING))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.memory.build import GIB, MIB, space_of, training_space
-from tpuprof.parsers.memory.groups import NO_SCOPE, NO_SOURCE, group_rows, padding_of, scope_of
 from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.modules.groups import NO_SCOPE, NO_SOURCE, group_rows, padding_of, scope_of
 
 
 @pytest.mark.parametrize(

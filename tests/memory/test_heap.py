@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.heaps import ALLOCATE, FREE, SHARE, ModuleBuilder, curve, merged, plain_stays
-from tpuprof.parsers.memory.heap import MOST_BYTES, Addresses, HeapRun, run_heap
 from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.modules.heap import MOST_BYTES, Addresses, HeapRun, run_heap
 
 
 def run(*events: tuple[int, int, int], sizes: tuple[int, ...] = (100, 20, 3), base: int = 0) -> HeapRun:

@@ -15,14 +15,20 @@ from hypothesis import strategies as st
 
 from tests.memory.allocators import GIB, MIB, MS, Made, freed, given, host_space, profiles_of, training_space
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.memory.allocator_events import MOST_BYTES, allocator_events, host_plane
-from tpuprof.parsers.memory.at_peak import EARLIER, MOST_ROWS, REST, STACK, data_type_name, describe
-from tpuprof.parsers.memory.profile import FLAT_DEVICE, FLAT_OTHER, host_memory, memory_profile_of, module_runs
-from tpuprof.parsers.memory.profile_model import AllocatorProfile, ModuleRun
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.at_peak import EARLIER, MOST_ROWS, REST, STACK, data_type_name, describe
+from tpuprof.parsers.memory.allocators.events import MOST_BYTES, allocator_events, host_plane
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRun
+from tpuprof.parsers.memory.allocators.profile import (
+    FLAT_DEVICE,
+    FLAT_OTHER,
+    host_memory,
+    memory_profile_of,
+    module_runs,
+)
 from tpuprof.parsers.pages.memory_profile import memory_profile_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
 
 
 def one(*events: Made) -> AllocatorProfile:
@@ -419,8 +425,8 @@ def test_both_cores_agree(core: str, tmp_path: Path) -> None:
     file = tmp_path / "host0.xplane.pb"
     file.write_bytes(training_space().SerializeToString())
     script = (
-        "import sys; from tpuprof.parsers.xspace.trace import Trace;"
-        "from tpuprof.parsers.memory.profile import memory_profile_of;"
+        "import sys; from tpuprof.parsers.formats.xspace.trace import Trace;"
+        "from tpuprof.parsers.memory.allocators.profile import memory_profile_of;"
         "print([(one.label, one.peak_bytes, one.at_peak) for one in memory_profile_of(Trace.open(sys.argv[1]), 'h')])"
     )
     environment = {**os.environ, "TPUPROF_CORE": core}

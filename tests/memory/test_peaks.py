@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.compiled import compiled_modules
 from tpuprof.parsers.memory.model import HBM
-from tpuprof.parsers.memory.peaks import LEAST_DROP, next_peak, peaks, stays_of
+from tpuprof.parsers.memory.modules.peaks import LEAST_DROP, next_peak, peaks, stays_of
 
 
 def test_peaks_are_parted_by_a_fall_and_a_rise() -> None:

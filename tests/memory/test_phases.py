@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tests.memory.build import MIB, space_of, training_space
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
-from tpuprof.parsers.memory.phases import SAMPLED, backward_from
+from tpuprof.parsers.memory.modules.phases import SAMPLED, backward_from
 
 NAMES = {"F": "jit(f)/jvp(M)/h/dot", "B": "jit(f)/transpose(jvp(M))/h/dot", "o": "jit(f)/adam/mul", ".": None}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.heaps import ALLOCATE, F32, FREE, LABEL, SHARE, TUPLE, ModuleBuilder
-from tpuprof.parsers.errors import ProfileError
-from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import CATEGORIES, HBM, VMEM, Capacity
-from tpuprof.parsers.memory.space_memory import module_peaks, space_memory
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 PARAMETER, OUTPUT = "is_entry_computation_parameter", "maybe_live_out"
 

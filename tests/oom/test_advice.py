@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from tests.oom.needs import GIB, MIB, MODELS, STEP, adam_scan, buffer, need_of, needs, transformer
-from tpuprof.parsers.oom.advice import MOST_ADVICE, advise
-from tpuprof.parsers.oom.advice_cuts import FITS
-from tpuprof.parsers.oom.model import Advice, AdviceKind, Need
+from tpuprof.parsers.memory.oom.advice.advice import MOST_ADVICE, advise
+from tpuprof.parsers.memory.oom.advice.cuts import FITS
+from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Need
 
 
 def of_kind(need: Need, kind: AdviceKind) -> Advice:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.oom.needs import GIB, MIB, buffer, need_of, needs, transformer
 from tests.oom.test_need import module
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.advice_batch import batch_cuts, batch_items, fitting_batch, smaller_batch
-from tpuprof.parsers.oom.advice_cuts import FITS, saving_of
-from tpuprof.parsers.oom.advice_roles import read
-from tpuprof.parsers.oom.model import Advice, Need
-from tpuprof.parsers.oom.need import need_of_memory
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.batch import batch_cuts, batch_items, fitting_batch, smaller_batch
+from tpuprof.parsers.memory.oom.advice.cuts import FITS, saving_of
+from tpuprof.parsers.memory.oom.advice.roles import read
+from tpuprof.parsers.memory.oom.model import Advice, Need
+from tpuprof.parsers.memory.oom.need import need_of_memory
 
 
 def batch_advice(need: Need) -> Advice:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.oom.needs import GIB, MIB, buffer, need_of, vmem_blocks
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.advice_cuts import FITS
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.cuts import FITS
 
 
 def test_blocks_of_a_kernel() -> None:

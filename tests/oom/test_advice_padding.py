@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.oom.needs import GIB, MIB, buffer, need_of
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.model import Advice, Need
-from tpuprof.parsers.oom.what_if import toggles
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.what_if import toggles
+from tpuprof.parsers.memory.oom.model import Advice, Need
 
 
 def padding(need: Need) -> list[Advice]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.advice_cuts import FITS
-from tpuprof.parsers.oom.model import Advice, OomReport
-from tpuprof.parsers.oom.need import need_of_report
-from tpuprof.parsers.oom.scan import scan_log
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.cuts import FITS
+from tpuprof.parsers.memory.oom.model import Advice, OomReport
+from tpuprof.parsers.memory.oom.need import need_of_report
+from tpuprof.parsers.memory.oom.read.scan import scan_log
 
 pytestmark = pytest.mark.shared
 

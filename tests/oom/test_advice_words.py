@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oom.needs import GIB, MIB, buffer, need_of
-from tpuprof.parsers.oom.advice_roles import Item, read
-from tpuprof.parsers.oom.advice_sizes import bare, half, resized, rounding
-from tpuprof.parsers.oom.advice_words import capacity
+from tpuprof.parsers.memory.oom.advice.roles import Item, read
+from tpuprof.parsers.memory.oom.advice.sizes import bare, half, resized, rounding
+from tpuprof.parsers.memory.oom.advice.words import capacity
 
 
 def item(shape: str, size: int | None = None) -> Item:

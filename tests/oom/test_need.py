@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.oom.needs import GIB, MIB, buffer
-from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import CATEGORIES, Capacity, ModuleLabel, SpaceMemory, Stays
-from tpuprof.parsers.memory.space_memory import space_memory
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.model import OomReport
-from tpuprof.parsers.oom.need import MOST_BUFFERS, need_of_memory, need_of_report
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.model import OomReport
+from tpuprof.parsers.memory.oom.need import MOST_BUFFERS, need_of_memory, need_of_report
 
 MODULES = Path(__file__).parents[1] / "demo" / "modules"
 

@@ -13,8 +13,8 @@ import pytest
 from tests.oom.mutations import PREFIXES, STYLES, cuts, docker_records, interleaved, noise, prefixed, shuffled
 from tests.oom.texts import ALL, BRIEF, CODED, HBM, MIB, OLD_HBM, VMEM
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.oom.model import OomLog, OomReport
-from tpuprof.parsers.oom.scan import scan_log
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+from tpuprof.parsers.memory.oom.read.scan import scan_log
 
 
 def read(content: bytes) -> OomLog:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tests.oom.mutations import PREFIXES, STYLES, noise, prefixed
 from tests.oom.texts import ALL, GIB, HBM, KIB, MIB, Allocation, CompileError, printed_bytes, size_text
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.oom.draft import MOST_CHARACTERS, MOST_ENTRIES
-from tpuprof.parsers.oom.model import OomLog
-from tpuprof.parsers.oom.reports import MOST_REPORTS
-from tpuprof.parsers.oom.scan import scan, scan_log
-from tpuprof.parsers.oom.sizes import printed
-from tpuprof.parsers.oom.source import CHUNK
-from tpuprof.parsers.oom.stream import LONGEST_LINE, LogReader
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.memory.oom.read.draft import MOST_CHARACTERS, MOST_ENTRIES
+from tpuprof.parsers.memory.oom.read.reports import MOST_REPORTS
+from tpuprof.parsers.memory.oom.read.scan import scan, scan_log
+from tpuprof.parsers.memory.oom.read.sizes import printed
+from tpuprof.parsers.memory.oom.read.source import CHUNK
+from tpuprof.parsers.memory.oom.read.stream import LONGEST_LINE, LogReader
 
 
 class Repeated(io.RawIOBase):

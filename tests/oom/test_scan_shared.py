@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.oom.mutations import STYLES
-from tpuprof.parsers.oom.model import OomReport
-from tpuprof.parsers.oom.scan import scan_log
+from tpuprof.parsers.memory.oom.model import OomReport
+from tpuprof.parsers.memory.oom.read.scan import scan_log
 
 pytestmark = pytest.mark.shared
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.memory.build import training_space
 from tests.support.oom import MESSAGE, REPORT
-from tpuprof.parsers.oom.scan import scan_log
-from tpuprof.parsers.oom.triage import space_words, triage_of_memory, triage_of_report, trial
+from tpuprof.parsers.memory.oom.read.scan import scan_log
+from tpuprof.parsers.memory.oom.triage import space_words, triage_of_memory, triage_of_report, trial
 
 
 def test_an_error_has_its_place_its_advice_and_what_can_be_tried() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given
 
 from tests.oom.needs import GIB, MIB, adam_scan, buffer, need_of, needs, transformer, vmem_blocks
 from tests.oom.test_need import module
-from tpuprof.parsers.oom.advice import advise
-from tpuprof.parsers.oom.model import Need
-from tpuprof.parsers.oom.need import need_of_memory
-from tpuprof.parsers.oom.what_if import ORDER, toggles, what_if
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.what_if import ORDER, toggles, what_if
+from tpuprof.parsers.memory.oom.model import Need
+from tpuprof.parsers.memory.oom.need import need_of_memory
 
 _CHOICES = st.sets(st.sampled_from(ORDER))
 

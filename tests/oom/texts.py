@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.oom.model import OomReport
+from tpuprof.parsers.memory.oom.model import OomReport
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 RULE = "     " + "=" * 26

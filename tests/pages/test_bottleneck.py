@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.findings.build import Op, table
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
-from tpuprof.parsers.pages.overview_page import Bottleneck, Share, Step, TopOp
-from tpuprof.parsers.step_model import StepBreakdown
-from tpuprof.parsers.steps import InputSource
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.overview.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
+from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
+from tpuprof.parsers.steps.grid import InputSource
+from tpuprof.parsers.steps.model import StepBreakdown
 
 STEP = 1000
 NOTHING = StepBreakdown(*[0.0] * 12)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.parsers.gpu import GpuStep, GpuSummary
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.pages.gpu_overview import gpu_overview
-from tpuprof.parsers.pages.input_page import InputPipelinePage
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.step_model import GenericBreakdown
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.input.model import InputPipelinePage
+from tpuprof.parsers.pages.overview.gpu_overview import gpu_overview
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary
+from tpuprof.parsers.steps.model import GenericBreakdown
 
 MS = 1_000_000_000
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.framework_op import parse_framework_op
-from tpuprof.parsers.host_ops import HostOps, host_ops, merge_host_ops
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.host.ops import HostOps, host_ops, merge_host_ops
 
 Event = tuple[str, int, int, dict[str, StatInput]]
 """Name, begin, end, stats."""

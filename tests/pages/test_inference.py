@@ -21,7 +21,7 @@ from tests.support.serving import (
     read_requests,
     serving_profile,
 )
-from tpuprof.parsers.module_latency import ModuleLatency
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import (
     NO_COMMUNICATION,
     NO_DEVICE_TIME,
@@ -37,9 +37,9 @@ from tpuprof.parsers.pages.inference import (
     Latency,
     inference,
 )
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.request_spans import Spans, exclusive
-from tpuprof.parsers.requests import HostRequests
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
+from tpuprof.parsers.steps.requests.requests import HostRequests
+from tpuprof.parsers.steps.requests.spans import Spans, exclusive
 
 
 def us(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:

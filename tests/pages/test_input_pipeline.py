@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
-from tpuprof.parsers.host_ops import HostOps, merge_host_ops
-from tpuprof.parsers.input_categories import TRANSFER, WAIT
-from tpuprof.parsers.input_events import InputRows, merge_input_rows
-from tpuprof.parsers.pages.input_advice import NO_EVENTS, NO_HOST_EVENTS
-from tpuprof.parsers.pages.input_page import InputOp, InputPipelinePage
-from tpuprof.parsers.pages.input_pipeline import input_pipeline_page, page_of, stages_of
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.ops.host.input_categories import TRANSFER, WAIT
+from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows
+from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
+from tpuprof.parsers.pages.input.advice import NO_EVENTS, NO_HOST_EVENTS
+from tpuprof.parsers.pages.input.input import input_pipeline_page, page_of, stages_of
+from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage
+from tpuprof.parsers.pages.overview.overview import overview
 
 US = 1_000_000
 HostSpec = tuple[str, int, int]

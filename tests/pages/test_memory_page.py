@@ -9,15 +9,15 @@ import pytest
 from tests.demo.hlo_module import MODULES, Module
 from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
-from tpuprof.parsers.hlo.files import find_hlo_files
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.logdir import open_logdir
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.hlo.files import find_hlo_files
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, first_space, reported_capacity
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session import Session
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.session.session import Session
 
 TRAIN = "jit_train_step(1)"
 

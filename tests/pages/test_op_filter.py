@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.op_filter`: what each term keeps, exact bounds, and no error but a FilterError."""
+"""Tests of `tpuprof.parsers.ops.filter`: what each term keeps, exact bounds, and no error but a FilterError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.op_filter import (
+from tpuprof.parsers.ops.filter import (
     HELP,
     LONGEST_PATTERN,
     LONGEST_SEARCHED,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support.big_table import big_page
-from tpuprof.parsers.pages.framework_ops import framework_ops_page
-from tpuprof.parsers.pages.op_order import TEXT_KEYS, framework_op_order, hlo_op_order
-from tpuprof.tui.draw.op_columns import framework_op_columns, hlo_op_columns
+from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.order import TEXT_KEYS, framework_op_order, hlo_op_order
 from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns
 
 PAGE = big_page(500)
 KEYS = sorted({column.key for column in hlo_op_columns(PAGE, BLOCK) if column.key})

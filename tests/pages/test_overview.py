@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.op_class import OP_CLASSES
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview, Performance
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.overview.model import Overview, Performance
+from tpuprof.parsers.pages.overview.overview import overview
 
 JSON_KEY = {
     "step_time": "step_time_ms",

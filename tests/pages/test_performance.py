@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from tests.findings.build import modules
 from tests.support.build import OpSpec, PlaneBuilder, StatInput, tpu_plane
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview, Performance
-from tpuprof.parsers.pages.performance import NO_EAGER, NO_HOST_OPS
-from tpuprof.parsers.proto import hlo_pb2
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.overview.model import Overview, Performance
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.pages.overview.performance import NO_EAGER, NO_HOST_OPS
 
 HostEvent = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from tests.findings.build import grid
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.pages.run import (
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.common import (
     NO_DEVICE,
     NO_OPS,
     common_steps,
@@ -23,10 +26,7 @@ from tpuprof.parsers.pages.run import (
     warnings_of,
     why_no_ops,
 )
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.steps import StepGrid
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.steps.grid import StepGrid
 
 
 def summary(space: XSpace, host: str = "host0") -> HostSummary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
 
 US = 1_000_000
 STEP = 1000 * US

@@ -11,14 +11,14 @@ from typing import Any
 
 from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.golden import PROFILES
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.host_ops import HostOps, host_ops
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage
-from tpuprof.parsers.pages.ops import OpsPage, ops_page
-from tpuprof.parsers.roofline import Rates
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.ops.host.ops import HostOps, host_ops
+from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 
 US = 1e6
 GIB = 2.0**30

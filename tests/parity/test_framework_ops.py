@@ -28,12 +28,12 @@ from tests.parity.op_fields import (
     time_cells,
     work_cells,
 )
-from tpuprof.parsers.device import Peaks
-from tpuprof.parsers.framework_op import parse_framework_op
-from tpuprof.parsers.op_metadata import TRAFFIC
-from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.roofline import holds_ops, work_of
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import holds_ops, work_of
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 MEMORY = "XProf takes all bytes for HBM's here; ours takes them by memory where the profile does"
 HELD = "the work of a loop or call is that of the ops inside it; XProf counts both"

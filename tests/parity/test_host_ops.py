@@ -10,7 +10,7 @@ import pytest
 from tests.parity.fields import Difference, Value, compare
 from tests.parity.golden import PROFILES, golden_answer
 from tests.parity.op_fields import host_ops_of, rows_of
-from tpuprof.parsers.host_ops import HostOps
+from tpuprof.parsers.ops.host.ops import HostOps
 
 HOST_ROWS = {"synthetic-a": 1, "synthetic-b": 0, "synthetic-c": 0, "synthetic-h1": 6, "tpu-v6e-inference": 2}
 """How many host rows XProf's table has."""

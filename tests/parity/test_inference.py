@@ -21,9 +21,9 @@ from tests.support.serving import (
     requests_of,
     serving_profile,
 )
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.inference import InferencePage, Latency, inference
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
 
 FIVE = (
     (0.079, 0.033, 0.018, 0.13),  # the average

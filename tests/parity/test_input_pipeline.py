@@ -13,13 +13,13 @@ from tests.parity.golden import PROFILES, golden_answer
 from tests.parity.test_overview import SPECIFIC as OVERVIEW
 from tests.parity.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.pages.input_page import InputPipelinePage
-from tpuprof.parsers.pages.input_pipeline import input_pipeline_page
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.pages.input.input import input_pipeline_page
+from tpuprof.parsers.pages.input.model import InputPipelinePage
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
 
 # Constants of XProf's page, not results; the tooltip says in words what the row's cells hold.
 CONSTANT = {"step_time_graph_column_ids", "hardware_type", "tooltip"}

@@ -21,11 +21,11 @@ from tests.parity.test_op_profile import compare_op_profile
 from tests.parity.test_ops import compare_ops
 from tests.parity.test_overview import compare_overview, input_by_host, our_fields
 from tests.parity.test_roofline import compare_roofline
-from tpuprof.parsers.pages.framework_ops import framework_ops_page
-from tpuprof.parsers.pages.op_profile import GROUPINGS
-from tpuprof.parsers.pages.ops import OpsPage, ops_page
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.summary import HostSummary
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.tui.demo import demo_path
 
 HIGH_CONFIDENCE = "XProf's second duty cycle leaves out custom calls without FLOPs; ours is the first, which is equal"

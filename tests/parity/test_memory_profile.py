@@ -36,11 +36,11 @@ from tests.parity.xprof_memory import (
     xprofs_rows,
 )
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.memory.at_peak import EARLIER, STACK
-from tpuprof.parsers.memory.profile import FLAT_DEVICE, host_memory, memory_profile_of, module_runs
-from tpuprof.parsers.memory.profile_model import ActiveAllocation, AllocatorProfile
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile
+from tpuprof.parsers.memory.allocators.profile import FLAT_DEVICE, host_memory, memory_profile_of, module_runs
 
 Record = Callable[[str, object], None]
 

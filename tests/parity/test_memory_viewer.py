@@ -17,10 +17,10 @@ from tests.parity.live_memory import SPACES, ask_memory
 from tests.parity.memory_fields import MIB, Fields, our_fields, our_heap, their_fields
 from tests.parity.op_fields import modules_of
 from tests.support.heaps import Stay, curve, merged, plain_stays
-from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import ModuleLabel, SpaceMemory
-from tpuprof.parsers.memory.space_memory import module_peaks, space_memory
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 MODULES = sorted((Path(__file__).parents[1] / "demo" / "modules").glob("*.hlo_proto.pb.gz"))
 

@@ -24,11 +24,11 @@ from tests.parity.op_fields import (
     outcome,
     page_of,
 )
-from tpuprof.parsers.hlo.modules import HloModule
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.pages.op_profile import GROUPINGS, Grouping, OpTree, op_profile_page
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.roofline import work_of
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.roofline import work_of
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, Grouping, OpTree, op_profile_page
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 COUNTS = "XProf counts occurrences at categories and below only"
 HELD = "ops that hold others (while, call) have self time of their own; XProf leaves them out of the tree"

@@ -29,8 +29,8 @@ from tests.parity.op_fields import (
     times,
     work_cells,
 )
-from tpuprof.parsers.op_metadata import TRAFFIC
-from tpuprof.parsers.pages.ops import OpsPage
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 HBM, CMEM_READ, CMEM_WRITE = (TRAFFIC.index(name) for name in ("hbm", "cmem_read", "cmem_write"))
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.golden import PROFILES, golden_answer
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.step_model import StepBreakdown
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.model import StepBreakdown
 
 MS = 1e9
 

@@ -33,11 +33,11 @@ from tests.parity.op_fields import (
     times,
     work_cells,
 )
-from tpuprof.parsers.op_metadata import TRAFFIC
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.roofline import RooflinePage, RooflinePoints, roofline_page
-from tpuprof.parsers.roofline import Rates
-from tpuprof.parsers.summary import HostSummary
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints, roofline_page
 
 WHOLE = "a program or step is no op: our page gives it no occurrences, self time or share"
 STEP_TIME = "our step time is the sum of each core's own; XProf's the slowest core's times their number"

@@ -17,11 +17,11 @@ from tests.parity.fields import Comparison, Difference, Value, compare
 from tests.parity.golden import PROFILES, golden_answer
 from tests.parity.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
 from tests.parity.odd_profile import odd_profile
-from tpuprof.parsers.opstats import STEPS_LINE
-from tpuprof.parsers.timeline.read import read_timeline
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.report.perfetto import write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
 
 SHRUNK = "XProf cuts scopes of one span by 1 ns a level, so that its viewer stacks them in order; ours are as measured"
 NUMBERED = "XProf calls a step by its group's number, and adds it to a root's name; ours are as the program named them"

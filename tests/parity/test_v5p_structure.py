@@ -15,13 +15,13 @@ import pytest
 
 from tests.parity.golden import golden_answer
 from tests.support.build import OpSpec, tpu_plane
-from tpuprof.parsers.op_class import OP_CLASSES
-from tpuprof.parsers.pages.overview import overview
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.step_model import StepBreakdown
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.model import StepBreakdown
 
 MS = 1_000_000_000  # picoseconds
 US = 1_000_000

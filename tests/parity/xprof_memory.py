@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tests.parity.fields import Value
-from tpuprof.parsers.memory.allocator_events import allocator_events, host_plane, stats_at
-from tpuprof.parsers.memory.at_peak import STACK, data_type_name, describe
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.at_peak import STACK, data_type_name, describe
+from tpuprof.parsers.memory.allocators.events import allocator_events, host_plane, stats_at
 
 UNUSED = "unused preallocated device memory"
 

@@ -18,9 +18,7 @@ from tests.diff.build import MS, Program, diff_of, example, space_of, written
 from tests.diff.test_compare import BASE, steady
 from tests.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
-from tpuprof.parsers.diff.model import Diff
-from tpuprof.parsers.diff.regression import regression
-from tpuprof.parsers.errors import (
+from tpuprof.parsers.base.errors import (
     EXIT_NOT_FOUND,
     EXIT_OK,
     EXIT_REGRESSION,
@@ -28,13 +26,15 @@ from tpuprof.parsers.errors import (
     EXIT_USAGE,
     ProfileError,
 )
-from tpuprof.parsers.session import Session
-from tpuprof.tui.diff_command import diff_parser, run_diff
+from tpuprof.parsers.diff.model import Diff
+from tpuprof.parsers.diff.regression import regression
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli.diff import diff_parser, run_diff
 from tpuprof.tui.draw.spans import ASCII, PLAIN
-from tpuprof.tui.report.diff_csv import diff_csv
-from tpuprof.tui.report.diff_json import diff_json
-from tpuprof.tui.report.diff_markdown import diff_markdown
-from tpuprof.tui.report.diff_text import diff_text
+from tpuprof.tui.pages.diff.report.csv import diff_csv
+from tpuprof.tui.pages.diff.report.json import diff_json
+from tpuprof.tui.pages.diff.report.markdown import diff_markdown
+from tpuprof.tui.pages.diff.report.text import diff_text
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
@@ -248,7 +248,7 @@ def test_a_report_goes_to_a_file(logdir: Path, tmp_path: Path, capsys: pytest.Ca
 def test_nothing_imports_textual(logdir: Path) -> None:
     program = (
         "import sys\n"
-        "from tpuprof.tui.diff_command import diff_parser, run_diff\n"
+        "from tpuprof.tui.cli.diff import diff_parser, run_diff\n"
         f"run_diff(diff_parser().parse_args([{str(logdir)!r}, '--format', 'text']))\n"
         "assert not any(name.partition('.')[0] in ('textual', 'rich') for name in sys.modules)\n"
     )

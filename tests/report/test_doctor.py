@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.test_run_facts import MS, old_folder, old_gpu, training, written
-from tpuprof.parsers import run_facts as facts_module
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, EXIT_OK
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.run_facts import RunFacts
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.session import run_facts as facts_module
+from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.cli.doctor.command import doctor_parser, run_doctor
+from tpuprof.tui.cli.doctor.logdir import MOST_RUNS, WIDTH, lacking
+from tpuprof.tui.cli.doctor.report import doctor_report, fenced, without_home
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.doctor_command import doctor_parser, run_doctor
-from tpuprof.tui.report.doctor import doctor_report, fenced, without_home
-from tpuprof.tui.report.doctor_logdir import MOST_RUNS, WIDTH, lacking
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
 

@@ -14,11 +14,11 @@ from tests.support.build import PlaneBuilder
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.many_hosts import profiles, steady, straggling_page, summaries
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.pages.hosts import PARTS, HostsPage, LeftOut, hosts_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.text import printable
-from tpuprof.tui.report.hosts_report import HOSTS_SCHEMA, hosts_report
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
+from tpuprof.tui.pages.hosts.report import HOSTS_SCHEMA, hosts_report
 from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -20,13 +20,13 @@ from tests.support.build import PlaneBuilder
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
-from tpuprof.parsers.logdir import Run
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.text import printable
-from tpuprof.tui.draw.inference import inference as draw
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
-from tpuprof.tui.report.inference_report import inference_csv, inference_json, inference_markdown, inference_report
+from tpuprof.tui.pages.inference.drawing import inference as draw
+from tpuprof.tui.pages.inference.report import inference_csv, inference_json, inference_markdown, inference_report
 from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -20,12 +20,12 @@ from tests.report.test_reports import EVIL, LOOK, run_of
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.input_pages import INPUT_PAGES, input_bound_page, no_input_page
-from tpuprof.parsers.pages.input_page import NO_CORE_WAITS, InputPipelinePage
-from tpuprof.parsers.pages.input_pipeline import stages_of
-from tpuprof.parsers.text import printable
-from tpuprof.tui.report.input_csv import input_csv
-from tpuprof.tui.report.input_json import input_json
-from tpuprof.tui.report.input_report import input_report
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.input.input import stages_of
+from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
+from tpuprof.tui.pages.input.report import input_report
+from tpuprof.tui.pages.input.report_csv import input_csv
+from tpuprof.tui.pages.input.report_json import input_json
 from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

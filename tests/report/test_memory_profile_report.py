@@ -19,13 +19,13 @@ import pytest
 from tests.memory.allocators import GIB, given, host_space, profiles_of, training_space
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.memory.profile import host_memory
-from tpuprof.parsers.memory.profile_model import ActiveAllocation, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory_profile import memory_profile_page
-from tpuprof.parsers.text import printable
-from tpuprof.parsers.xspace.trace import Trace
-from tpuprof.tui.report.memory_profile_report import MOST_POINTS, TEXT_ROWS, memory_profile_report
+from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, TEXT_ROWS, memory_profile_report
 from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

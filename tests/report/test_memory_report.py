@@ -13,14 +13,14 @@ import pytest
 from tests.support.compiled import compiled_modules
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.logdir import HostFile, Run
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.tui.cli import SPACES
-from tpuprof.tui.report.memory_report import memory_report
-from tpuprof.tui.report.memory_rows import asked_space
+from tpuprof.tui.cli.main import SPACES
+from tpuprof.tui.pages.memory.report.report import memory_report
+from tpuprof.tui.pages.memory.report.rows import asked_space
 from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,9 +12,10 @@ import pytest
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
-from tpuprof.parsers.oom import advice, need, what_if
-from tpuprof.parsers.oom.model import Need, OomLog, OomReport
-from tpuprof.tui.report.oom_report import OOM_FORMATS, OomFormat, oom_report, shown_name
+from tpuprof.parsers.memory.oom import need
+from tpuprof.parsers.memory.oom.advice import advice, what_if
+from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
+from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
 from tpuprof.tui.report.render import Look
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -23,23 +23,28 @@ from tests.support.build import PlaneBuilder
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.op_pages import Pages, empty_space, fusions, op_space, pages_of, run_of, small_pages
-from tpuprof.parsers.hlo.modules import Instruction
-from tpuprof.parsers.pages.op_profile import op_profile_page
-from tpuprof.parsers.pages.roofline import roofline_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.text import printable
-from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE
-from tpuprof.tui.report.op_profile_json import (
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.modules import Instruction
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.ops.op_profile import op_profile_page
+from tpuprof.parsers.pages.ops.roofline import roofline_page
+from tpuprof.tui.pages.ops.report.csv import framework_ops_csv, op_profile_csv, ops_csv, roofline_csv
+from tpuprof.tui.pages.ops.report.json import framework_ops_json, ops_json, roofline_json
+from tpuprof.tui.pages.ops.report.markdown import (
+    framework_ops_markdown,
+    op_profile_markdown,
+    ops_markdown,
+    roofline_markdown,
+)
+from tpuprof.tui.pages.ops.report.op_profile_json import (
     INSIDE_A_FUSION,
     MOST_INSTRUCTIONS,
     MOST_LEVELS,
     ONLY_OPS,
     op_profile_json,
 )
-from tpuprof.tui.report.op_rows import NO_BOUND
-from tpuprof.tui.report.ops_csv import framework_ops_csv, op_profile_csv, ops_csv, roofline_csv
-from tpuprof.tui.report.ops_json import framework_ops_json, ops_json, roofline_json
-from tpuprof.tui.report.ops_markdown import framework_ops_markdown, op_profile_markdown, ops_markdown, roofline_markdown
+from tpuprof.tui.pages.ops.report.rows import NO_BOUND
+from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE
 
 GOLDEN = Path(__file__).parent / "golden"
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"

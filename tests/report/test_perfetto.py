@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.proto.xplane_pb2 import XLine, XSpace
-from tpuprof.parsers.timeline.read import read_timeline
-from tpuprof.parsers.xspace.source import MemorySource
-from tpuprof.parsers.xspace.trace import Trace
-from tpuprof.tui.report.perfetto import write_perfetto
-from tpuprof.tui.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.timeline.read.timeline import read_timeline
+from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto
+from tpuprof.tui.pages.timeline.report.perfetto_args import LONGEST_TEXT, json_number, stat_flow
 
 Event = dict[str, Any]
 

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from tests.support.documents import nulls
 from tests.support.golden import check_golden as check_file
 from tests.support.pages import device_less_overview, inference_overview, training_overview
-from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.logdir import HostFile, Logdir, Run
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.report.csv_report import overview_csv, runs_csv
 from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE, overview_json, runs_json

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.documents import nulls
 from tests.support.runs import RUNS, facts_of
-from tpuprof.parsers.logdir import Logdir
+from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.tui.draw.spans import ASCII, BLOCK
 from tpuprof.tui.report.csv_report import runs_csv
 from tpuprof.tui.report.json_report import runs_json

@@ -21,19 +21,18 @@ from hypothesis import strategies as st
 from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, Problem, ProfileError
-from tpuprof.parsers.logdir import HostFile, Run
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.timeline.details import event_stats
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.read import read_timeline
-from tpuprof.parsers.xspace.trace import Line, Trace
+from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.report import timeline_report as report_module
-from tpuprof.tui.report.render import FORMATS, Format, Look
-from tpuprof.tui.report.timeline_report import timeline_report
-from tpuprof.tui.report.timeline_report_rows import (
+from tpuprof.tui.pages.timeline.report import report as report_module
+from tpuprof.tui.pages.timeline.report.report import timeline_report
+from tpuprof.tui.pages.timeline.report.rows import (
     Asked,
     argument_reader,
     counter_figures,
@@ -42,7 +41,8 @@ from tpuprof.tui.report.timeline_report_rows import (
     rate_figures,
     select,
 )
-from tpuprof.tui.report.timeline_report_tracks import at_ms, time_decimals
+from tpuprof.tui.pages.timeline.report.tracks import at_ms, time_decimals
+from tpuprof.tui.report.render import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 US, MS = 10**6, 10**9

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.device import Peaks
-from tpuprof.parsers.op_metadata import TRAFFIC
-from tpuprof.parsers.optable import OpTable
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.roofline import table_rates
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.ops.ops import OpsPage
 
 CATEGORIES = ("loop fusion", "convolution fusion", "all-reduce", "copy-done", None)
 

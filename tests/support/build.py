@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
 
 StatInput = int | float | str | bytes
 

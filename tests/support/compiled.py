@@ -8,11 +8,11 @@ import numpy as np
 
 from tests.demo.hlo_module import Module
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.hlo.programs import METADATA_PLANE, HloModules
-from tpuprof.parsers.memory.profile_model import ActiveAllocation, AllocatorProfile, MemoryProfilePage
+from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.xspace.trace import Trace
 
 
 def add_modules(space: XSpace, **modules: bytes) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tpuprof.parsers.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.model import ModuleLabel, SpaceMemory
-from tpuprof.parsers.memory.space_memory import space_memory
-from tpuprof.parsers.proto import hlo_pb2
+from tpuprof.parsers.memory.modules.space_memory import space_memory
 
 ALLOCATE, FREE, SHARE = range(3)
 F32, TUPLE = 11, 13

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.pages import MS, training_overview
-from tpuprof.parsers.input_categories import TRANSFER, WAIT
-from tpuprof.parsers.pages.input_advice import NO_EVENTS
-from tpuprof.parsers.pages.input_page import InfeedPercent, InputBreakdown, InputOp, InputPipelinePage, StepWait
-from tpuprof.parsers.pages.input_pipeline import NO_INPUT_OPS, stages_of
-from tpuprof.parsers.pages.overview_page import Bottleneck
+from tpuprof.parsers.ops.host.input_categories import TRANSFER, WAIT
+from tpuprof.parsers.pages.input.advice import NO_EVENTS
+from tpuprof.parsers.pages.input.input import NO_INPUT_OPS, stages_of
+from tpuprof.parsers.pages.input.model import InfeedPercent, InputBreakdown, InputOp, InputPipelinePage, StepWait
+from tpuprof.parsers.pages.overview.model import Bottleneck
 
 
 def input_bound_page() -> InputPipelinePage:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.build import tpu_plane
-from tpuprof.parsers.pages.hosts import HostsPage, LeftOut, hosts_page
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.summary import HostSummary, summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.pages.hosts.hosts import HostsPage, LeftOut, hosts_page
 
 US = 1_000_000  # picoseconds
 REDUCE = 50 * US

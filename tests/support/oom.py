@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.oom.model import Advice, Estimate, Need, OomLog, OomReport, Toggle
-from tpuprof.parsers.oom.triage import Triage, Trial, parts_of_report
+from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomLog, OomReport, Toggle
+from tpuprof.parsers.memory.oom.triage import Triage, Trial, parts_of_report
 
 GIB = 1 << 30
 MIB = 1 << 20

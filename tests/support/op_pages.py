@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.hlo.modules import Instruction
-from tpuprof.parsers.host_ops import host_ops
-from tpuprof.parsers.logdir import HostFile, Run
-from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
-from tpuprof.parsers.pages.ops import OpsPage, ops_page
-from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
-from tpuprof.parsers.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
-from tpuprof.parsers.summary import summarise
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.hlo.modules import Instruction
+from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.host.ops import host_ops
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 
 US = 1_000_000  # picoseconds
 STEP_ID, INIT_ID = 11_529_215_046_068_469_761, 42

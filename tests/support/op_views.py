@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.op_profile import op_profile_page
-from tpuprof.parsers.pages.ops import OpsPage
-from tpuprof.parsers.pages.roofline import roofline_page
-from tpuprof.tui.tabs.op_pages import OpPages
+from tpuprof.parsers.pages.ops.op_profile import op_profile_page
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.roofline import roofline_page
+from tpuprof.tui.pages.ops.shelf import OpPages
 
 
 def pages_of(ops: OpsPage) -> OpPages:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.findings.finding import Finding, Place
-from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
-from tpuprof.parsers.step_model import StepBreakdown, StepTime
+from tpuprof.parsers.pages.findings.finding import Finding, Place
+from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
+from tpuprof.parsers.steps.model import StepBreakdown, StepTime
 
 MS = 1_000_000_000  # picoseconds
 

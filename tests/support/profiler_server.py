@@ -15,14 +15,14 @@ import grpc  # type: ignore[import-untyped,unused-ignore]
 
 from tests.support.build import tpu_plane
 from tests.support.listening import LONGEST_SECONDS, accepting
-from tpuprof.parsers.proto.profiler_service_pb2 import (
+from tpuprof.parsers.formats.proto.profiler_service_pb2 import (
     ProfileRequest,
     ProfileResponse,
     ProfileToolData,
     TerminateRequest,
     TerminateResponse,
 )
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 MS = 1_000_000_000
 Respond = Callable[["FakeProfiler", ProfileRequest, Any], ProfileResponse]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.logdir import HostFile, Run
-from tpuprof.parsers.run_facts import FIGURES, RunFacts, nothing_known
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.session.run_facts import FIGURES, RunFacts, nothing_known
 
 NOW = 1_763_700_000.0
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from tests.timeline.build import names, timeline, track
-from tpuprof.parsers.intervals import Int64s
-from tpuprof.parsers.timeline.flows import Flows
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Section, StepSpan, Timeline, Track
-from tpuprof.tui.tabs.timeline_view import TimelineView
+from tpuprof.parsers.timeline.read.flows import Flows
+from tpuprof.tui.pages.timeline.state import TimelineView
 
 MS = 10**9
 STARTS = (0, 120, 240, 360, 600, 720)

@@ -20,7 +20,7 @@ import pyte
 DEADLINE_SECONDS = 60.0
 """Only a hang takes this long; no test measures time."""
 
-START = "import sys; from tpuprof.tui.cli import main; sys.exit(main(sys.argv[1:]))"
+START = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
 _ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 _KEPT = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR")
 

@@ -13,25 +13,25 @@ from textual.geometry import Size
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane
 from tests.support.timelines import timeline_keys
-from tpuprof.parsers.errors import ProfileError
-from tpuprof.parsers.opstats import FAR_PS, MOST_PS
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.core_ops import FAR_PS, MOST_PS
 from tpuprof.parsers.timeline.details import event_stats
-from tpuprof.parsers.timeline.flows import Flow, read_flows
 from tpuprof.parsers.timeline.gaps import gaps
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
-from tpuprof.parsers.timeline.read import read_timeline
+from tpuprof.parsers.timeline.read.flows import Flow, read_flows
+from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.parsers.timeline.search import find
 from tpuprof.parsers.timeline.windows import prepare
-from tpuprof.parsers.xspace.trace import Trace
-from tpuprof.tui.draw.event_details import event_lines
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
-from tpuprof.tui.tabs.timeline_page import TimelinePage
-from tpuprof.tui.tabs.timeline_view import TimelineView
-from tpuprof.tui.theme import AnyLine, palette
+from tpuprof.tui.pages.timeline.event_details import event_lines
+from tpuprof.tui.pages.timeline.measured import Measured
+from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.state import TimelineView
+from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.measured import Measured
 
 HUGE = 2**63 - 1
 LEAST = -(2**63)

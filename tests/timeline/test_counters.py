@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.errors import ProfileError
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.timeline.counters import counter_tracks, unit_of
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import CounterTrack
-from tpuprof.parsers.xspace.source import MemorySource
-from tpuprof.parsers.xspace.trace import Plane, Trace
+from tpuprof.parsers.timeline.read.counters import counter_tracks, unit_of
 
 POWER = "HBM FW Power Meter PL2(W)"
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
 from tests.timeline.build import track
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.timeline.classes import event_names
-from tpuprof.parsers.timeline.derived import MOST_LEVELS, derived_tracks
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import Track
-from tpuprof.parsers.xspace.source import MemorySource
-from tpuprof.parsers.xspace.trace import Plane, Trace
+from tpuprof.parsers.timeline.read.classes import event_names
+from tpuprof.parsers.timeline.read.derived import MOST_LEVELS, derived_tracks
 
 OpEvent = tuple[int, int, str]
 """Start, end and name of an op."""

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
 from tests.timeline.build import track
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.timeline.async_ops import latest
-from tpuprof.parsers.timeline.flows import Flow, Flows, event_indices, read_flows
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.parsers.timeline.read import read_timeline
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.timeline.read.async_ops import latest
+from tpuprof.parsers.timeline.read.flows import Flow, Flows, event_indices, read_flows
+from tpuprof.parsers.timeline.read.timeline import read_timeline
 
 Spec = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, duration and stats of an event."""

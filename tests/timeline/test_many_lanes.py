@@ -13,8 +13,8 @@ from tpuprof.parsers.timeline import flatten, gaps, windows
 from tpuprof.parsers.timeline.flatten import deepest, flattened
 from tpuprof.parsers.timeline.model import CLASSES, EventId, EventNames, RateTrack
 from tpuprof.parsers.timeline.windows import cell_edges, rate_window, track_window
-from tpuprof.tui.tabs import timeline_view
-from tpuprof.tui.tabs.timeline_view import TimelineView
+from tpuprof.tui.pages.timeline import state as timeline_view
+from tpuprof.tui.pages.timeline.state import TimelineView
 
 _CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
 _any_events = st.one_of(nested_events(), loose_events())

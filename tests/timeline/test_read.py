@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tpuprof.parsers.proto.xplane_pb2 import CoreDetails, XLine, XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
+from tpuprof.parsers.formats.xspace.trace import HEAD, Trace
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
-from tpuprof.parsers.timeline.read import needed_bytes, read_timeline
-from tpuprof.parsers.xspace.trace import HEAD, Trace
+from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
 
 HBM_READ = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
 """A `memory_access_breakdown` of 500 bytes read from HBM."""

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
 from tests.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
-from tpuprof.parsers.op_metadata import OpSource
-from tpuprof.parsers.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.op_metadata import OpSource
 from tpuprof.parsers.timeline import search
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.parsers.timeline.windows import cell_edges
-from tpuprof.parsers.xspace.trace import Trace
 
 EVENTS = st.one_of(nested_events(), loose_events())
 TEXTS = st.sampled_from(["a", "BETA", "ta", "mm", "alpha", "no such name", "l"])

@@ -20,24 +20,24 @@ from tests.support.input_pages import input_bound_page
 from tests.support.many_hosts import profiles, steady, summaries
 from tests.support.pages import training_overview
 from tests.support.timelines import launches, two_cores
-from tpuprof.parsers.errors import Cancelled, Problem
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.logdir import HostFile, Logdir, Run
-from tpuprof.parsers.memory.profile_model import MemoryProfilePage, ModuleRuns
-from tpuprof.parsers.pages.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.pages.hosts import HostsPage, hosts_page
-from tpuprof.parsers.pages.input_page import InputPipelinePage
+from tpuprof.parsers.base.errors import Cancelled, Problem
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.pages.hosts.hosts import HostsPage, hosts_page
+from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.memory import CompiledModules
-from tpuprof.parsers.pages.op_profile import OpProfilePage, op_profile_page
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.pages.roofline import RooflinePage, roofline_page
-from tpuprof.parsers.session import Progress
-from tpuprof.parsers.timeline.flows import Flows
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Progress
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.loader import Pages, ProgressCallback
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
+from tpuprof.parsers.timeline.read.flows import Flows
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import Pages, ProgressCallback
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
 
 GOLDEN = Path(__file__).parent / "golden"
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/nowhere"}

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from tests.support.profiler_server import FakeProfiler, profile
 from tests.tui.stage import ENVIRONMENT, check_cells, frame, settled, until
 from tests.tui.test_keys import Act
-from tpuprof.parsers.capture_model import CaptureProgress, Stage
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
+from tpuprof.parsers.capture.model import CaptureProgress, Stage
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.line_canvas import Look
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.report.test_reports import PAGES
 from tests.support.runs import RUNS
-from tpuprof.parsers.host_progress import HostAtWork, Progress
-from tpuprof.parsers.logdir import Logdir
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.parsers.hosts.progress import HostAtWork, Progress
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.app.listings import changed_run_sentence, heading
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.listings import changed_run_sentence, heading
 from tpuprof.tui.widgets.chrome import progress_line
 
 AT_WORK = (HostAtWork("worker-3", 50, 200), HostAtWork("worker-4", 0, 0), HostAtWork("worker-5\x1b", 199, 200))

@@ -11,10 +11,10 @@ from tests.diff.build import example
 from tests.tui.stage import ENVIRONMENT, check_golden
 from tests.tui.stand import frame, on_stand, play
 from tpuprof.parsers.diff.model import Diff
-from tpuprof.tui.diff_app import DiffApp
-from tpuprof.tui.diff_screen import DiffScreen
-from tpuprof.tui.draw.diff_table import VIEWS
-from tpuprof.tui.terminal import detect
+from tpuprof.tui.pages.diff.app import DiffApp
+from tpuprof.tui.pages.diff.draw.table import VIEWS
+from tpuprof.tui.pages.diff.screen import DiffScreen
+from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
 
 

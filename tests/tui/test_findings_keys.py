@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from tests.support.pages import training_overview, two_findings
 from tests.tui.stage import ReadyPages, frame, make_app, settled
 from tests.tui.test_keys import Act, play
-from tpuprof.parsers.findings.finding import Place as Where
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.tabs.graph_tab import Place
+from tpuprof.parsers.pages.findings.finding import Place as Where
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.widgets.graph_tab import Place
 
 TARGETS = {
     "an op": Where("op-profile", "fusion.3"),

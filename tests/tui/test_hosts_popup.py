@@ -6,8 +6,8 @@ from textual.geometry import Size
 
 from tests.support.many_hosts import straggling_page
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.theme import palette
-from tpuprof.tui.widgets.hosts import HostsPopup
+from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.terminal.theme import palette
 from tpuprof.tui.widgets.line_canvas import Look
 
 

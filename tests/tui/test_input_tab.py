@@ -11,11 +11,11 @@ from textual.app import App, ComposeResult
 from tests.support.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
 from tests.tui.stage import ENVIRONMENT
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.tabs.graph_tab import Place
-from tpuprof.tui.tabs.input_pipeline import InputPipelineTab, find_input
-from tpuprof.tui.tabs.states import Searching
-from tpuprof.tui.terminal import detect
+from tpuprof.tui.pages.input.view import InputPipelineTab, find_input
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.graph_tab import Place
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.states import Searching
 
 
 class Stand(App[None]):

@@ -12,10 +12,10 @@ from textual.pilot import Pilot
 
 from tests.support.pages import device_less_overview, training_overview
 from tests.tui.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, on_stage, settled, until
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.tabs.graph_tab import Place
-from tpuprof.tui.tabs.overview import OverviewTab
-from tpuprof.tui.widgets.hosts import HostsPopup
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.pages.overview.view import OverviewTab
+from tpuprof.tui.widgets.graph_tab import Place
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 

@@ -26,15 +26,15 @@ from tests.tui.stage import (
     settled,
     until,
 )
-from tpuprof.parsers.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.session import Progress
-from tpuprof.tui.loader import Loader, ProgressCallback, Request
-from tpuprof.tui.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Progress
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import Loader, ProgressCallback, Request
+from tpuprof.tui.app.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
 
 
 class FailingPages(OpsSession):

@@ -23,14 +23,14 @@ from tests.tui.stage import (
 )
 from tests.tui.test_keys import Act, play
 from tests.tui.test_timeline_tab import press
-from tpuprof.parsers.hlo.programs import HloModules
-from tpuprof.parsers.memory.profile_model import MemoryProfilePage
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.tui.loader import find_hlo, open_hlo_session
-from tpuprof.tui.oom_screen import TriageScreen
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.oom.screen import TriageScreen
+from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.popup import Chooser, Reader
 
 

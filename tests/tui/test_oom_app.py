@@ -12,12 +12,12 @@ import pytest
 from tests.support.oom import BUFFERS, load_triage, log_of, made_up_triage, made_up_trial
 from tests.tui.stage import ENVIRONMENT, check_golden, make_app, on_stage
 from tests.tui.stand import frame, on_stand, play
-from tpuprof.parsers.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
-from tpuprof.parsers.oom.model import OomLog, OomReport
-from tpuprof.parsers.oom.triage import Triage
-from tpuprof.tui.oom_app import OomApp, ScanScreen
-from tpuprof.tui.oom_screen import TriageScreen
-from tpuprof.tui.terminal import Terminal, detect
+from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+from tpuprof.parsers.memory.oom.triage import Triage
+from tpuprof.tui.pages.oom.app import OomApp, ScanScreen
+from tpuprof.tui.pages.oom.screen import TriageScreen
+from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.widgets.line_canvas import Look
 
 TRIAGES = (made_up_triage(), load_triage())

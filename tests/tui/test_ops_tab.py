@@ -20,14 +20,14 @@ from tests.tui.stage import (
     settled,
     until,
 )
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loading import OPS_TAB
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.loading import OPS_TAB
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.tabs.op_table_views import FrameworkView, RooflineView, TableView
-from tpuprof.tui.tabs.op_tree_view import TreeView
-from tpuprof.tui.tabs.ops import FRAMEWORK, HLO, ROOFLINE, TREE
-from tpuprof.tui.terminal import detect
+from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
+from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
+from tpuprof.tui.terminal.detect import detect
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 

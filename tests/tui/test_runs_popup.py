@@ -15,14 +15,14 @@ from textual.pilot import Pilot
 
 from tests.support.runs import NOW, RUNS, facts_of
 from tests.tui.stage import ENVIRONMENT, check_golden
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.run_facts import RunFacts
-from tpuprof.tui.listings import new_run_sentence
-from tpuprof.tui.terminal import detect
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.app.listings import new_run_sentence
+from tpuprof.tui.pages.runs.popup import FactsReader, RunsPopup, read_facts
+from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import PopupLayer
-from tpuprof.tui.widgets.runs import FactsReader, RunsPopup, read_facts
 
 LOOK = Look.of(detect(ENVIRONMENT))
 ASCII_LOOK = Look.of(detect({"TERM": "vt100"}))

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.pages import device_less_overview, inference_overview, training_overview
 from tests.tui.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.tui.options import AppOptions, ColorChoice
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.app.options import AppOptions, ColorChoice
 
 PAGES: dict[str, Overview] = {
     "training": training_overview(),

@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.oom import REPORT
 from tests.tui.stage import ENVIRONMENT, on_stage, settled
-from tpuprof.parsers.oom.model import OomLog
+from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.oom_app import OomApp
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
+from tpuprof.tui.pages.oom.app import OomApp
+from tpuprof.tui.terminal.detect import detect
 
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 KEYS = {

@@ -7,14 +7,14 @@ import pytest
 
 from tests.support.timelines import two_cores
 from tests.timeline.build import timeline, track
-from tpuprof.parsers.logdir import open_logdir
-from tpuprof.parsers.session import Session
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.draw.timeline.rows import lane_line
-from tpuprof.tui.tabs import timeline_page
-from tpuprof.tui.tabs.timeline_page import TimelinePage
+from tpuprof.tui.pages.timeline import page as timeline_page
+from tpuprof.tui.pages.timeline.draw.rows import lane_line
+from tpuprof.tui.pages.timeline.page import TimelinePage
 
 MOST_BYTES = 32
 

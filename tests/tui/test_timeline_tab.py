@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from tests.support.pages import training_overview
 from tests.tui.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, settled, strips
 from tests.tui.test_keys import Act, play
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.spans import CLASS_LETTER
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.widgets.measured import Measured
+from tpuprof.tui.pages.timeline.measured import Measured
 from tpuprof.tui.widgets.popup import Reader
 
 STEP = ("]", "]", "j", "j", "j", ".", ".")

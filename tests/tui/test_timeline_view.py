@@ -12,10 +12,10 @@ from tests.support.timelines import timeline_keys, two_cores
 from tests.timeline.build import timeline, track
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
-from tpuprof.tui.tabs.timeline_facts import facts_of, hint_of
-from tpuprof.tui.tabs.timeline_rows import Row
-from tpuprof.tui.tabs.timeline_view import TimelineView
-from tpuprof.tui.widgets.measured import together
+from tpuprof.tui.pages.timeline.facts import facts_of, hint_of
+from tpuprof.tui.pages.timeline.measured import together
+from tpuprof.tui.pages.timeline.rows import Row
+from tpuprof.tui.pages.timeline.state import TimelineView
 
 MS = 10**9
 

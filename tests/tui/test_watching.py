@@ -14,13 +14,13 @@ from textual.pilot import Pilot
 from tests.support.profiler_server import profile
 from tests.tui.stage import ENVIRONMENT, check_cells, frame, settled, until
 from tests.tui.test_keys import Act
-from tpuprof.parsers.errors import Cancelled
-from tpuprof.tui import watching
-from tpuprof.tui.diff_screen import DiffScreen
-from tpuprof.tui.options import AppOptions
-from tpuprof.tui.shell import TpuprofApp
-from tpuprof.tui.terminal import detect
-from tpuprof.tui.widgets.runs import RunsPopup
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.tui.app import watching
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.diff.screen import DiffScreen
+from tpuprof.tui.pages.runs.popup import RunsPopup
+from tpuprof.tui.terminal.detect import detect
 
 OLD, NEW, NEWER = "2020_01_01_00_00_00", "2020_01_02_00_00_00", "2020_01_03_00_00_00"
 

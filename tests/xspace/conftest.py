@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from tpuprof.parsers.xspace.core_types import Core
+from tpuprof.parsers.formats.xspace.core.types import Core
 
 
 @pytest.fixture(params=["numpy", "c"], scope="session")
 def core(request: pytest.FixtureRequest) -> Core:
     """Each wire-decoding core in turn."""
     try:
-        module = importlib.import_module(f"tpuprof.parsers.xspace.core_{request.param}")
+        module = importlib.import_module(f"tpuprof.parsers.formats.xspace.core.{request.param}_core")
     except ImportError as error:
         if request.param == "numpy":
             raise

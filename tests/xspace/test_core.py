@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.xspace import core as dispatch
-from tpuprof.parsers.xspace.core_types import Core
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.formats.xspace.core import api as dispatch
+from tpuprof.parsers.formats.xspace.core.types import Core
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 MAX_INT64 = (1 << 63) - 1
@@ -37,10 +37,10 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 
 
 def hide_compiled_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = "tpuprof.parsers.xspace"
-    monkeypatch.delitem(sys.modules, f"{package}.core_c", raising=False)
+    package = "tpuprof.parsers.formats.xspace.core"
+    monkeypatch.delitem(sys.modules, f"{package}.c_core", raising=False)
     monkeypatch.setitem(sys.modules, f"{package}._core", None)
-    monkeypatch.delattr(sys.modules[package], "core_c", raising=False)
+    monkeypatch.delattr(sys.modules[package], "c_core", raising=False)
     monkeypatch.delattr(sys.modules[package], "_core", raising=False)
 
 
@@ -51,7 +51,7 @@ def test_the_variable_forces_numpy(choose: Callable[[str | None], None]) -> None
 
 
 def test_the_compiled_core_is_preferred(choose: Callable[[str | None], None]) -> None:
-    pytest.importorskip("tpuprof.parsers.xspace._core", reason="the compiled core is not built")
+    pytest.importorskip("tpuprof.parsers.formats.xspace.core._core", reason="the compiled core is not built")
     for value in (None, "", "c"):
         choose(value)
         assert dispatch.core_name() == "c"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.xspace import fuzz_core
 
-SOURCE = Path(__file__).parents[2] / "parsers" / "xspace" / "_core.c"
+SOURCE = Path(__file__).parents[2] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
 CASES = 20_000
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tests.xspace.fuzz_core import damaged, field, random_event, varint
 from tests.xspace.test_core_split import Broken, read_one, read_varint
-from tpuprof.parsers.proto.xplane_pb2 import XEvent
-from tpuprof.parsers.xspace import core_numpy, core_words
-from tpuprof.parsers.xspace.core_types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_OFFSET, Core
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent
+from tpuprof.parsers.formats.xspace.core import numpy_core, words
+from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_OFFSET, Core
 
 Decoded = tuple[int, int, int, int]  # metadata id, offset or occurrences, duration, flags
 
@@ -85,7 +85,7 @@ BODY = st.lists(PART, max_size=8).map(b"".join)
 @pytest.fixture(params=["alone", "together"])
 def copies(request: pytest.FixtureRequest) -> int:
     """How often to repeat what is decoded: the numpy core has a way for few events and one for many."""
-    return {"alone": 1, "together": core_numpy._FEW + 2}[request.param]
+    return {"alone": 1, "together": numpy_core._FEW + 2}[request.param]
 
 
 class TestAgainstProtobuf:
@@ -103,7 +103,7 @@ class TestAgainstProtobuf:
 
     def test_more_than_a_block(self, core: Core) -> None:
         rng = random.Random(4)
-        bodies = [random_event(rng) for _ in range(core_numpy._BLOCK + 100)]
+        bodies = [random_event(rng) for _ in range(numpy_core._BLOCK + 100)]
         assert decode(core, bodies) == [by_protobuf(body) for body in bodies]
 
 
@@ -160,7 +160,7 @@ def test_long_events(core: Core) -> None:
     rng = random.Random(8)
     body = b"".join(random_event(rng) for _ in range(300))
     for tail in (b"", b"\x0b", b"\x22\x7fabc", field(2, 0, varint(-1 << 40))):
-        assert len(body) > core_numpy._LONG
+        assert len(body) > numpy_core._LONG
         assert decode(core, [body + tail]) == [reference(body + tail)]
         assert decode(core, [body + tail] * 40) == [reference(body + tail)] * 40
 
@@ -168,18 +168,18 @@ def test_long_events(core: Core) -> None:
 def test_numpy_reads_usual_events_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte by byte only what doesn't fit into one: varints of eight bytes and more."""
     calls: list[int] = []
-    slow = core_words._read_long
+    slow = words._read_long
 
-    def counted(words: core_words.Words, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    def counted(words: words.Words, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         calls.append(len(at))
         return slow(words, at)
 
-    monkeypatch.setattr(core_words, "_read_long", counted)
+    monkeypatch.setattr(words, "_read_long", counted)
     usual = (
         field(1, 0, varint(300)) + field(2, 0, varint(1 << 48)) + field(3, 0, varint(70_000)) + field(4, 2, bytes(150))
     )
     long = field(2, 0, varint(1 << 49))
-    assert decode(core_numpy, [usual] * 1000 + [long] * 3)[-1] == (0, 1 << 49, 0, HAS_OFFSET)
+    assert decode(numpy_core, [usual] * 1000 + [long] * 3)[-1] == (0, 1 << 49, 0, HAS_OFFSET)
     assert sum(calls) == 3
 
 

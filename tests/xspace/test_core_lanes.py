@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tpuprof.parsers.xspace import core_lanes, core_numpy
-from tpuprof.parsers.xspace.core_types import Core
+from tpuprof.parsers.formats.xspace.core import lanes as lanes_module
+from tpuprof.parsers.formats.xspace.core import numpy_core
+from tpuprof.parsers.formats.xspace.core.types import Core
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
@@ -121,10 +122,10 @@ class TestWaysOfNumpy:
     @pytest.fixture(params=[(0, 1 << 20), (1 << 40, 64), (3, 2)], ids=["levels", "one by one", "both"])
     def core(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Core:
         few, levels = request.param
-        monkeypatch.setattr(core_lanes, "_FEW", few)
-        monkeypatch.setattr(core_lanes, "_MOST_LEVELS", levels)
-        monkeypatch.setattr(core_lanes, "_BLOCK", 4)
-        return core_numpy
+        monkeypatch.setattr(lanes_module, "_FEW", few)
+        monkeypatch.setattr(lanes_module, "_MOST_LEVELS", levels)
+        monkeypatch.setattr(lanes_module, "_BLOCK", 4)
+        return numpy_core
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.one_of(SPANS, nested()))
@@ -208,14 +209,14 @@ def test_unsorted_or_uneven_columns_are_refused(core: Core) -> None:
 
 def test_only_clusters_that_overlap_in_part_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    plain = core_lanes._first_fit
+    plain = lanes_module._first_fit
 
     def counted(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int32]:
         seen.append(len(start))
         return plain(start, stop)
 
-    monkeypatch.setattr(core_lanes, "_first_fit", counted)
-    monkeypatch.setattr(core_lanes, "_FEW", 0)
+    monkeypatch.setattr(lanes_module, "_first_fit", counted)
+    monkeypatch.setattr(lanes_module, "_FEW", 0)
     spans = [(0, 10), (2, 4), (20, 30), (25, 35), (26, 27), (40, 60), (41, 43), (44, 50), (49, 51), (55, 56), (70, 80)]
-    assert lanes(core_numpy, spans) == [0, 1, 0, 1, 2, 0, 1, 1, 2, 1, 0]
+    assert lanes(numpy_core, spans) == [0, 1, 0, 1, 2, 0, 1, 1, 2, 1, 0]
     assert seen == [3, 2]  # those from 20, and those from 44 inside another

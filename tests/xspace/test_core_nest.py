@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tpuprof.parsers.xspace import core_nest, core_numpy
-from tpuprof.parsers.xspace.core_types import Core, Nesting
+from tpuprof.parsers.formats.xspace.core import nest as nest_module
+from tpuprof.parsers.formats.xspace.core import numpy_core
+from tpuprof.parsers.formats.xspace.core.types import Core, Nesting
 
 LIMIT = 1 << 63
 
@@ -76,9 +77,9 @@ class TestWaysOfNumpy:
     @pytest.fixture(params=[(0, 1 << 20), (1 << 40, 64), (3, 2)], ids=["levels", "stack", "both"])
     def core(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Core:
         few, levels = request.param
-        monkeypatch.setattr(core_nest, "_FEW", few)
-        monkeypatch.setattr(core_nest, "_MOST_LEVELS", levels)
-        return core_numpy
+        monkeypatch.setattr(nest_module, "_FEW", few)
+        monkeypatch.setattr(nest_module, "_MOST_LEVELS", levels)
+        return numpy_core
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(SPANS)
@@ -140,17 +141,17 @@ def test_many_events_as_on_a_device(core: Core) -> None:
 
 def test_depth_costs_no_more_than_the_limit_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = []
-    outermost = core_nest._outermost
+    outermost = nest_module._outermost
 
     def counted(end: NDArray[np.int64], holder: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         levels.append(len(end))
         return outermost(end, holder)
 
-    monkeypatch.setattr(core_nest, "_outermost", counted)
+    monkeypatch.setattr(nest_module, "_outermost", counted)
     n = 5000
-    core_nest.nest(np.arange(n), np.arange(2 * n, n, -1))
-    assert len(levels) == core_nest._MOST_LEVELS
-    assert sum(levels) <= n * core_nest._MOST_LEVELS
+    nest.nest(np.arange(n), np.arange(2 * n, n, -1))
+    assert len(levels) == nest_module._MOST_LEVELS
+    assert sum(levels) <= n * nest_module._MOST_LEVELS
 
 
 @pytest.mark.parametrize("spans", [[(5, 6), (4, 9)], [(5, 6), (5, 9)]])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.xspace.test_core_stats import by_protobuf, pick
-from tpuprof.parsers.proto.xplane_pb2 import XEvent, XSpace
-from tpuprof.parsers.xspace.core_types import OK, Core
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XSpace
+from tpuprof.parsers.formats.xspace.core.types import OK, Core
 
 EVENTS = 4  # field number in XLine
 

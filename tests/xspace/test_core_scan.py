@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.xspace.fuzz_core import damaged, field, random_bytes, random_event, random_line, varint
-from tpuprof.parsers.xspace import core_numpy
-from tpuprof.parsers.xspace.core_types import (
+from tpuprof.parsers.formats.xspace.core import numpy_core
+from tpuprof.parsers.formats.xspace.core.types import (
     FULL,
     HAS_TEXT,
     INCOMPLETE,
@@ -42,11 +42,11 @@ def room(capacity: int, stats: int = 3, wide: bool = True, places: bool = True) 
 
 def check(core: Core, data: bytes, base: int = 0) -> None:
     """What a scan writes is what splitting, decoding and picking stats give."""
-    fields = core_numpy.split_fields(data)
+    fields = numpy_core.split_fields(data)
     chosen = (fields.number == 4) & (fields.wire == 2) & (fields.end <= len(data))
     begin, end = fields.begin[chosen], fields.end[chosen]
-    events = core_numpy.decode_events(data, begin, end)
-    stats = core_numpy.stat_columns(data, begin, end, 4, WANTED)
+    events = numpy_core.decode_events(data, begin, end)
+    stats = numpy_core.stat_columns(data, begin, end, 4, WANTED)
     columns = room(len(data) + 1)
     found = core.scan_events(data, base, 0, WANTED, columns, 0)
     n = found.count

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xspace.fuzz_core import damaged, field, random_bytes, random_event, random_line, varint
-from tpuprof.parsers.xspace import core_numpy, core_split
-from tpuprof.parsers.xspace.core_types import INCOMPLETE, MALFORMED, OK, Core, Fields
+from tpuprof.parsers.formats.xspace.core import numpy_core, split
+from tpuprof.parsers.formats.xspace.core.types import INCOMPLETE, MALFORMED, OK, Core, Fields
 
 Span = tuple[int, int, int, int]  # number, wire type, begin, end
 MAX_INT64 = (1 << 63) - 1
@@ -188,7 +188,7 @@ def test_the_last_payload_may_pass_the_end(core: Core) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_longer_than_a_block(core: Core, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(core_split, "_BLOCK", 20_000)
+    monkeypatch.setattr(split, "_BLOCK", 20_000)
     rng = random.Random(seed)
     found = check(core, random_line(rng, 3000))
     assert len(found.number) == 3003
@@ -201,7 +201,7 @@ def test_nested_look_alikes(core: Core, monkeypatch: pytest.MonkeyPatch) -> None
     """Payloads that are lines themselves keep a walk from a wrong place going."""
     rng = random.Random(9)
     inner = random_line(rng, 300)
-    monkeypatch.setattr(core_split, "_FIELDS_A_REGION", 8)
+    monkeypatch.setattr(split, "_FIELDS_A_REGION", 8)
     check(core, b"".join(field(4, 2, rng.choice((inner, inner[3:], random_event(rng)))) for _ in range(600)))
     two_bytes = bytes([0x08, 0x08]) * 20_000
     check(core, two_bytes + b"\x22\x01" * 9000)
@@ -218,15 +218,15 @@ def test_long_fields(core: Core) -> None:
 
 def test_numpy_follows_few_fields_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    one = core_split._next
+    one = split._next
 
     def counted(view: memoryview, at: int) -> int:
         calls.append(at)
         return one(view, at)
 
-    monkeypatch.setattr(core_split, "_next", counted)
+    monkeypatch.setattr(split, "_next", counted)
     data = random_line(random.Random(1), 30_000)
-    assert len(core_numpy.split_fields(data).number) == 30_003
+    assert len(numpy_core.split_fields(data).number) == 30_003
     assert len(calls) < 3000
 
 

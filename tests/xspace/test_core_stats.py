@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.xspace.fuzz_core import damaged, field, random_event, random_stat, varint
 from tests.xspace.test_core_events import signed
 from tests.xspace.test_core_split import Broken, read_one, read_varint
-from tpuprof.parsers.proto.xplane_pb2 import XEvent, XEventMetadata, XPlane
-from tpuprof.parsers.xspace import core_numpy
-from tpuprof.parsers.xspace.core_types import KIND_ABSENT, KIND_EMPTY, Core
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XEventMetadata, XPlane
+from tpuprof.parsers.formats.xspace.core import numpy_core
+from tpuprof.parsers.formats.xspace.core.types import KIND_ABSENT, KIND_EMPTY, Core
 
 Cell = tuple[int, int | bytes]  # kind; the 64 bits, or the payload
 WIRE = {2: 1, 3: 0, 4: 0, 5: 2, 6: 2, 7: 0, 8: 2}
@@ -160,7 +160,7 @@ class TestAgainstProtobuf:
 
     def test_more_than_a_block(self, core: Core) -> None:
         rng = random.Random(4)
-        bodies = [random_event(rng) for _ in range(core_numpy._BLOCK + 100)]
+        bodies = [random_event(rng) for _ in range(numpy_core._BLOCK + 100)]
         expected = [by_protobuf(XEvent.FromString(body), [1, 3]) for body in bodies]
         assert without_nan_bits(pick(core, bodies, 4, [1, 3])) == without_nan_bits(expected)
 
@@ -182,7 +182,7 @@ class TestAgainstProtobuf:
 @pytest.fixture(params=["alone", "together"])
 def copies(request: pytest.FixtureRequest) -> int:
     """How often to repeat a message: the numpy core has a way for few and one for many."""
-    return {"alone": 1, "together": core_numpy._FEW + 2}[request.param]
+    return {"alone": 1, "together": numpy_core._FEW + 2}[request.param]
 
 
 def test_the_first_stat_with_an_id_counts(core: Core, copies: int) -> None:
@@ -244,7 +244,7 @@ def test_messages_with_many_stats(core: Core) -> None:
     many = b"".join(field(4, 2, random_stat(rng)) for _ in range(2000)) + field(4, 2, field(1, 0, varint(77)))
     long_stat = field(4, 2, field(4, 0, b"\x05") * 5000 + field(1, 0, varint(77)) + field(7, 0, b"\x06"))
     for body in (many, many + b"\x0b", many + b"\x22\x7fabc", long_stat, long_stat[:-1]):
-        assert len(body) > core_numpy._LONG
+        assert len(body) > numpy_core._LONG
         assert pick(core, [body], 4, wanted) == [reference(body, 4, wanted)]
         assert pick(core, [body] * 40, 4, wanted) == [reference(body, 4, wanted)] * 40
     for value in (field(2, 1, struct.pack("<d", -1.5)), field(6, 2, b"abc"), field(3, 0, varint(-1))):

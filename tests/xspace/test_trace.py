@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
-from tpuprof.parsers.errors import EXIT_UNREADABLE, Cancelled, ProfileError
-from tpuprof.parsers.proto.xplane_pb2 import XPlane, XSpace
-from tpuprof.parsers.xspace import trace as trace_module
-from tpuprof.parsers.xspace.events import StatColumn
-from tpuprof.parsers.xspace.source import open_source
-from tpuprof.parsers.xspace.trace import Trace
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
+from tpuprof.parsers.formats.xspace import trace as trace_module
+from tpuprof.parsers.formats.xspace.events import StatColumn
+from tpuprof.parsers.formats.xspace.source import open_source
+from tpuprof.parsers.formats.xspace.trace import Trace
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.binary(max_size=12)

@@ -1,1 +1,1 @@
-"""Pure drawing functions: numbers and a width in, text cells out."""
+"""What several pages draw with: spans, layout, tables, bars, axes. No Textual."""

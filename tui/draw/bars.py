@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.op_class import OpClass
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.tui.draw.spans import Glyphs, StyleKey
 
 _ASCII_LEAST = 3

@@ -6,7 +6,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 WIDE = 110

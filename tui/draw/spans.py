@@ -1,20 +1,16 @@
 """The common currency of every drawing: lines of spans, each a text and the key of its style.
 
 A drawing function takes numbers, a width and a glyph set and returns lines; it knows no colour and no widget. The
-screen turns style keys into colours (`tui.theme`), the text report drops them. Where areas of colour meet, a pair of
-fills is the key.
+screen turns style keys into colours (`tui.terminal.theme`), the text report drops them. Where areas of colour meet, a
+pair of fills is the key.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tpuprof.parsers.op_class import OpClass
+from tpuprof.parsers.base.op_class import OpClass
 
 StyleKey = Literal[
     "text",  # ordinary words
@@ -187,9 +183,3 @@ def line_width(line: Line) -> int:
 def plain(line: Line) -> str:
     """The line's text without its styles."""
     return "".join(text for text, _ in line)
-
-
-def equal_runs(code: NDArray[np.integer]) -> list[tuple[int, int]]:
-    """Begin and end of each run of cells of equal values."""
-    borders = [0, *(np.flatnonzero(code[1:] != code[:-1]) + 1).tolist(), len(code)]
-    return list(pairwise(borders)) if len(code) else []

@@ -1,1 +1,1 @@
-"""The pages as text, JSON, CSV and Markdown."""
+"""Reports without a screen: writers of JSON, CSV, Markdown and text."""

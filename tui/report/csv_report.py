@@ -8,13 +8,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.logdir import Run
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.run_facts import RunFacts
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 Cell = str | int | float | None
 

@@ -7,17 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.errors import Problem
-from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Bottleneck, Environment, Overview, Performance, Step, TopOp
-from tpuprof.parsers.step_model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
+from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.findings.finding import Finding
+    from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import InferencePage
-    from tpuprof.parsers.run_facts import RunFacts
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 OVERVIEW_SCHEMA = "tpuprof.overview/1"
 RUNS_SCHEMA = "tpuprof.runs/1"

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Environment, Overview
-from tpuprof.parsers.step_model import StepTime
-from tpuprof.parsers.text import counted, printable
-from tpuprof.tui.draw.findings import findings_heading, worth
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Environment, Overview
+from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent, size
+from tpuprof.tui.pages.overview.findings import findings_heading, worth
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.findings.finding import Finding
-    from tpuprof.parsers.run_facts import RunFacts
+    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 # An underscore inside a word is no markup, and names of ops are full of them.
 _MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")

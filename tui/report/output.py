@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from tpuprof.parsers.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.folder_search import Kind, kind_of, names_in
-from tpuprof.parsers.logdir import Logdir
-from tpuprof.parsers.text import printable
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.folder_search import Kind, kind_of, names_in
+from tpuprof.parsers.files.logdir import Logdir
 
 if TYPE_CHECKING:
     import gzip  # only for files that are to be compressed

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.report.values import limited
 
 if TYPE_CHECKING:  # it needs numpy, which a list of runs does without
-    from tpuprof.parsers.run_facts import RunFacts
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 Format = Literal["text", "json", "csv", "md"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")

@@ -7,17 +7,17 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.logdir import Logdir, Run
-from tpuprof.parsers.pages.overview_page import Overview
-from tpuprof.parsers.text import counted, printable
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.format import UNKNOWN, duration, size
 from tpuprof.tui.draw.layout import cut
-from tpuprof.tui.draw.overview import overview as draw_overview
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
+from tpuprof.tui.pages.overview.drawing import overview as draw_overview
 from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.run_facts import RunFacts
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 LEAST_WIDTH = 60
 """Narrower than this no table makes sense; lines are left to the terminal to wrap."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from tpuprof.parsers.pages.overview_page import Overview
+from tpuprof.parsers.pages.overview.model import Overview
 
 
 def utc(seconds: float) -> str | None:

@@ -1,1 +1,1 @@
-"""Widgets on the line API of Textual."""
+"""Widgets that pages share."""

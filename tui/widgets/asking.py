@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.theme import AnyLine, AnySpan
+from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup, on_panel
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.actions import TAB_NAMES
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle, wrap
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.actions import TAB_NAMES
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.session import Progress
+    from tpuprof.parsers.session.session import Progress
 
 APP_NAME = "tpuprof-tui"
 

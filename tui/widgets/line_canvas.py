@@ -20,8 +20,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
-from tpuprof.tui.terminal import Terminal
-from tpuprof.tui.theme import AnyKey, AnyLine, Palette, palette
+from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from textual.geometry import Region, Size
 
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 

@@ -1,0 +1,1 @@
+"""The ground: errors, text, intervals, classes of ops."""

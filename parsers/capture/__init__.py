@@ -1,0 +1,1 @@
+"""The profiler's client: captures a profile from a running program."""

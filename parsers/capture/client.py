@@ -1,0 +1,150 @@
+"""A client of one profiler server. The only module that imports gRPC, and only once a server is to be called."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.capture.answer import PROFILE_TOOL
+from tpuprof.parsers.capture.errors import failure
+from tpuprof.parsers.capture.model import Address, CaptureOptions
+from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileOptions, ProfileRequest, TerminateRequest
+
+SERVICE = "tensorflow.ProfilerService"
+_PING = "TpuprofPing"
+_MOST_EVENTS = 1_000_000
+_SETTINGS = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""What gRPC reads when it is imported: it is not to write over a screen, nor to act where a pool starts a process."""
+
+_CHANNEL = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", 1 << 16),
+    ("grpc.enable_http_proxy", 0),  # nothing but the address given is contacted
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),  # a request sent twice would trace twice
+    ("grpc.use_local_subchannel_pool", 1),  # two captures of one process share no connection
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a call ended.
+
+    Attributes:
+        name: of the gRPC status, such as ``OK`` or ``UNAVAILABLE``.
+        details: the server's text, or gRPC's.
+    """
+
+    name: str
+    details: str
+
+
+class Call:
+    """A call that is under way."""
+
+    def __init__(self, future: Any) -> None:  # noqa: ANN401 - grpc has no types
+        self._future = future
+        self._done = threading.Event()
+        future.add_done_callback(lambda _: self._done.set())
+
+    def wait(self, seconds: float) -> bool:
+        """Waits so long at most; says whether the call has ended."""
+        return self._done.wait(seconds)
+
+    def cancel(self) -> None:
+        """Ends it on this side; the server is not asked."""
+        self._future.cancel()
+
+    def status(self) -> Status:
+        """How it ended; to be asked once it has."""
+        return Status(self._future.code().name, str(self._future.details() or ""))
+
+    def response(self) -> bytes:
+        """The answer of a call that ended with ``OK``, as it came."""
+        answer: bytes = self._future.result()
+        return answer
+
+
+class Server:
+    """One connection to a profiler server; all calls go over it, for several processes may share a port.
+
+    Raises:
+        ProfileError: `no_grpc`, where gRPC is not installed or does not load.
+    """
+
+    def __init__(self, address: Address) -> None:
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
+        try:
+            import grpc  # type: ignore[import-untyped,unused-ignore] # noqa: PLC0415 - slow, and only for a capture
+        except ImportError as error:
+            sentence = f"gRPC can't be loaded: {printable(str(error))[:300]}."
+            raise failure("no_grpc", sentence, "pip install grpcio") from error
+        self._channel = grpc.insecure_channel(address.target, options=_CHANNEL)
+
+    def ping(self, seconds: float) -> Call:
+        """Calls a method that no server has: one that is there answers ``UNIMPLEMENTED``."""
+        return self._call(_PING, b"", seconds)
+
+    def profile(self, request: bytes, seconds: float) -> Call:
+        """Has it trace; the answer is a serialized ProfileResponse."""
+        return self._call("Profile", request, seconds)
+
+    def terminate(self, session: str, seconds: float) -> Call:
+        """Ends a session early. The server answers once it took note of it, whether there is such a session or not."""
+        return self._call("Terminate", TerminateRequest(session_id=session).SerializeToString(), seconds)
+
+    def close(self) -> None:
+        """Closes the connection and what is under way on it."""
+        with contextlib.suppress(ValueError):  # closed already
+            self._channel.close()
+
+    def _call(self, method: str, request: bytes, seconds: float) -> Call:
+        # Without serializers bytes go and come as they are.
+        return Call(self._channel.unary_unary(f"/{SERVICE}/{method}").future(request, timeout=seconds))
+
+
+def profile_request(options: CaptureOptions, host_name: str, session: str, repository: str = "") -> bytes:
+    """A serialized ProfileRequest.
+
+    What is not asked for by an option is as in the profiler's own clients. A server that knows `emit_xspace` answers
+    with the profile; a TensorFlow before 2.5 does so for the tool's name; those between write it under `repository`.
+
+    Args:
+        options: how to trace.
+        host_name: what a server that writes a file is to call it.
+        session: id of the session, for `Server.terminate`.
+        repository: a folder on the server's disk, or empty.
+    """
+    asked = ProfileOptions(
+        version=1,  # without it the server traces nothing
+        duration_ms=options.duration_ms,
+        host_tracer_level=options.host_tracer_level,
+        device_tracer_level=options.device_tracer_level,
+        python_tracer_level=options.python_tracer_level,
+        include_dataset_ops=True,
+        enable_hlo_proto=True,
+    )
+    for name, value in options.advanced:
+        entry = asked.advanced_configuration[name]
+        if isinstance(value, bool):
+            entry.bool_value = value
+        elif isinstance(value, int):
+            entry.int64_value = value
+        else:
+            entry.string_value = value
+    request = ProfileRequest(
+        duration_ms=options.duration_ms,  # where servers looked before it was an option
+        max_events=_MOST_EVENTS,
+        tools=[PROFILE_TOOL],
+        opts=asked,
+        repository_root=repository,
+        session_id=session,
+        host_name=host_name,
+        emit_xspace=not repository,
+    )
+    return request.SerializeToString(deterministic=True)

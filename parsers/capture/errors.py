@@ -1,0 +1,163 @@
+"""Plain sentences for what goes wrong in a capture.
+
+Nothing here imports gRPC: a status comes as its name and details.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.capture.model import Address, CaptureOptions
+from tpuprof.parsers.files.places import reason
+from tpuprof.parsers.files.remote.urls import scheme_of, shown
+
+_LONGEST_DETAIL = 300
+_USUAL_PORT = 9012
+_COPIES = {"gs": "gcloud storage rsync -r DIR", "s3": "aws s3 sync DIR"}
+"""How a folder gets to an object store, by scheme."""
+
+_ANOTHER_SESSION = re.compile(r"\b(another|existing|concurrent)\b.*\bprofil\w*\b|\bprofil\w*\b.*\balready\b", re.I)
+_TOO_LARGE = re.compile(r"larger than max|exceed\w* (the )?maximum|maximum protobuf|2 ?Gi?B|too (large|big)", re.I)
+_UNKNOWN_NAME = re.compile(r"resol|name not found|lookup|name or service", re.I)
+_NOT_GRPC = re.compile(r"http/?[12]|settings frame|protocol error|ssl|tls|trailers|content-type", re.I)
+
+
+def failure(code: str, sentence: str, hint: str = "") -> ProfileError:
+    """An error of a capture, exit code 7."""
+    return ProfileError(code, sentence, hint, EXIT_CAPTURE_FAILED)
+
+
+def start_lines(port: int) -> str:
+    """The line of code that starts a server, for each framework."""
+    return (
+        f"start one in the program: JAX jax.profiler.start_server({port}), PyTorch/XLA xp.start_server({port}) "
+        f"(import torch_xla.debug.profiler as xp), TensorFlow tf.profiler.experimental.server.start({port})"
+    )
+
+
+def unreachable(address: Address, status: str, details: str, seconds: float) -> ProfileError:
+    """A server that did not answer the first call.
+
+    Args:
+        address: where it should be.
+        status: name of the gRPC status.
+        details: gRPC's text for it.
+        seconds: how long it was waited for.
+    """
+    if status == "DEADLINE_EXCEEDED":
+        sentence = f"{address} did not answer within {seconds:g} s."
+        return failure("no_answer", sentence, "is the port open to this machine, and a profiler server's?")
+    if status == "UNAVAILABLE" and _UNKNOWN_NAME.search(details):
+        sentence = f"No machine called {printable(address.host)} is known here."
+        return failure("unknown_host", sentence, "host:port, such as localhost:9012")
+    if _NOT_GRPC.search(details):
+        return not_a_profiler(address)
+    if status != "UNAVAILABLE":
+        return refused(address, status, details)
+    return failure("no_server", f"No profiler server listens at {address}.", start_lines(address.port))
+
+
+def refused(address: Address, status: str, details: str) -> ProfileError:
+    """A server that answered with an error.
+
+    Args:
+        address: where it is.
+        status: name of the gRPC status.
+        details: the server's text, or gRPC's.
+    """
+    said = _said(details)
+    if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
+        hint = "wait for it to end, or stop it: one at a time, also those that the program takes itself"
+        return failure("another_session", f"Another profile is being taken at {address}.", hint)
+    if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
+        hint = "a shorter time (--ms), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
+        return failure("too_large", f"The profile of {address} is too large to be sent{said}.", hint)
+    if status == "UNIMPLEMENTED":
+        return not_a_profiler(address)
+    if status in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+        sentence = f"{address} wants to know who asks, and profiler servers don't{said}."
+        return failure("unauthenticated", sentence, "the port of the profiler server itself, or a tunnel to it: ssh -L")
+    if status == "UNAVAILABLE":
+        sentence = f"The connection to {address} broke while it was tracing{said}."
+        return failure("connection_lost", sentence, "is the program still running?")
+    if _NOT_GRPC.search(details):
+        return not_a_profiler(address)
+    return failure("server_error", f"The profiler at {address} failed ({status}){said}.", "")
+
+
+def not_a_profiler(address: Address) -> ProfileError:
+    """Something else listens there."""
+    sentence = f"What listens at {address} is no profiler server."
+    free = _USUAL_PORT if address.port != _USUAL_PORT else _USUAL_PORT + 1
+    hint = f"another port than {address.port}, which something else has; {start_lines(free)}"
+    return failure("not_a_profiler", sentence, hint)
+
+
+def too_late(address: Address, options: CaptureOptions) -> ProfileError:
+    """A server that took longer than it was given."""
+    waited = options.duration_ms / 1000 + options.grace_seconds
+    sentence = f"{address} sent nothing within {waited:g} s ({options.duration_ms:,} ms of them to trace)."
+    return failure("deadline", sentence, "a shorter time (--ms), or more patience: --wait SECONDS")
+
+
+def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> ProfileError:
+    """A server that traced nothing."""
+    code, sentence = "empty_trace", f"The trace of {address} is empty"
+    if options.traces_nothing:
+        return failure(code, f"{sentence}: all tracer levels are 0.", "--host-tracer-level 2 --device-tracer-level 1")
+    if is_stopped:
+        return failure(code, f"{sentence}: it was ended before anything ran.", "let it run longer")
+    if options.host_tracer_level == 0:
+        why = f"no device did anything in these {options.duration_ms:,} ms, and the host was not traced"
+        return failure(code, f"{sentence}: {why}.", "--host-tracer-level 2, or longer than a step takes: --ms")
+    why = f"the program ran nothing in these {options.duration_ms:,} ms"
+    return failure(code, f"{sentence}: {why}.", "longer than a step takes (--ms), and while the program computes")
+
+
+def not_a_profile(address: Address) -> ProfileError:
+    """Bytes that are no XSpace."""
+    sentence = f"What {address} sent is not a profile: its bytes do not read as an XSpace."
+    return failure("corrupt", sentence, "")
+
+
+def left_there(address: Address, path: str) -> ProfileError:
+    """An old server that wrote the profile onto a disk that is not ours."""
+    sentence = (
+        f"The profiler at {address} is too old to send a profile; it wrote it to its own disk, into {printable(path)}."
+    )
+    return failure("written_there", sentence, "copy that folder here, or run this where the program runs")
+
+
+def gave_nothing(address: Address) -> ProfileError:
+    """An old server that was ended before it could be asked in its own way."""
+    sentence = f"The profiler at {address} is too old to send a profile, and was ended before it could write one."
+    return failure("written_there", sentence, "let it run to its end")
+
+
+def not_local(logdir: str) -> ProfileError:
+    """A logdir with a scheme, such as ``gs://bucket/x``: exit code 2, for nothing was tried."""
+    url = shown(logdir)
+    copy = _COPIES.get(scheme_of(logdir))
+    then = f"{copy} {url}" if copy else "copy DIR/plugins there"
+    sentence = f"A capture is written to a local folder, which {url} is not."
+    return ProfileError("usage", sentence, f"--logdir DIR, and afterwards: {then}", EXIT_USAGE)
+
+
+def unwritable(path: str, error: OSError) -> ProfileError:
+    """A profile that can't be written here."""
+    name = printable(path)
+    hint = "somewhere else: --logdir DIR"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return failure("disk_full", f"The disk is full; the profile can't be written to {name}.", hint)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return failure("no_permission", f"Nothing may be written to {name}.", hint)
+    return failure("unwritable", f"The profile can't be written to {name}: {reason(error)}.", hint)
+
+
+def _said(details: str) -> str:
+    """What the server said, for the end of a sentence."""
+    text = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
+    return f": {text}" if text else ""

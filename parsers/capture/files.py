@@ -1,0 +1,180 @@
+"""Writes captured profiles where XProf looks for them, each in one move, and leaves nothing behind otherwise.
+
+The layout is ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS/HOST.xplane.pb``, in local time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.capture.errors import failure, unwritable
+
+SUFFIX = ".xplane.pb"
+RUN_TIME = "%Y_%m_%d_%H_%M_%S"
+_LONGEST_NAME = 100
+_PIECE = 1 << 20
+_MOST_RUNS_A_SECOND = 1000
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+
+
+def safe_name(text: str) -> str:
+    """A name of a host as the name of a file: ASCII, no separators, no dot or dash in front, bounded; may be empty."""
+    return _UNSAFE.sub("_", text[: 4 * _LONGEST_NAME]).lstrip("._-")[:_LONGEST_NAME]
+
+
+class RunFolder:
+    """The folder of a run that is being captured; thread-safe.
+
+    It comes into being with the first profile, so that no one who watches the logdir sees an empty run.
+
+    Args:
+        logdir: where XProf is pointed at; made where it is missing.
+        began: seconds since 1970, for the folder's name.
+    """
+
+    def __init__(self, logdir: str, began: float) -> None:
+        self.parent = os.path.abspath(os.path.join(os.path.expanduser(logdir), "plugins", "profile"))
+        self.name = time.strftime(RUN_TIME, time.localtime(began))
+        self.path: str | None = None
+        self._made: list[str] = []
+        self._names: set[str] = set()
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Sees, before any work, that profiles may be written there.
+
+        Raises:
+            ProfileError: they may not.
+        """
+        if "\0" in self.parent:
+            raise failure("unwritable", f"No folder can be named {printable(self.parent)}.", "--logdir DIR")
+        with self._telling():
+            missing = self.parent
+            while not os.path.lexists(missing):
+                self._made.append(missing)
+                missing = os.path.dirname(missing)
+            os.makedirs(self.parent, exist_ok=True)
+            os.rmdir(tempfile.mkdtemp(prefix=".capture-", dir=self.parent))
+
+    def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> tuple[str, str]:
+        """Writes a profile.
+
+        Args:
+            names: what to call the host, first choice first; none needs to be safe.
+            pieces: the bytes.
+
+        Returns:
+            The file's path, and its host's name.
+
+        Raises:
+            ProfileError: the system refuses; nothing of the file is left then.
+        """
+        with self._telling():
+            folder = self._folder()
+            host = self._claim(names)
+            path = os.path.join(folder, host + SUFFIX)
+            temporary = os.path.join(folder, f".{host}.{secrets.token_hex(4)}.tmp")
+            try:
+                with open(temporary, "xb") as file:
+                    for piece in pieces:
+                        file.write(piece)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            _sync(folder)
+            return path, host
+
+    def take(self, folder: str, names: Iterable[str]) -> tuple[str, str, int] | None:
+        """Moves the profile that an old server left in a folder of its own into this run, and removes that folder.
+
+        Returns:
+            The file's path, its host's name and its size in bytes; None where no profile is there.
+
+        Raises:
+            ProfileError: the system refuses.
+        """
+        with self._telling():
+            found = _largest_profile(folder)
+            if found is None:
+                return None
+            with open(os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                path, host = self.write(names, iter(lambda: file.read(_PIECE), b""))
+            shutil.rmtree(folder, ignore_errors=True)
+            return path, host, os.path.getsize(path)
+
+    def tidy(self) -> None:
+        """Removes the folders that were made for nothing."""
+        made = [] if self.path is None else [self.path]
+        for folder in made + self._made:
+            try:
+                os.rmdir(folder)  # refused where something is in it
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return
+
+    def _folder(self) -> str:
+        """The run's folder; a run of the same second gets a name of its own."""
+        with self._lock:
+            number = 1
+            while self.path is None:
+                path = os.path.join(self.parent, self.name if number == 1 else f"{self.name}_{number}")
+                try:
+                    os.mkdir(path)
+                    self.path = path
+                except FileExistsError:
+                    number += 1
+                    if number > _MOST_RUNS_A_SECOND:
+                        raise
+            return self.path
+
+    def _claim(self, names: Iterable[str]) -> str:
+        """A name that no other host of this run has, on a disk that doesn't tell case apart either."""
+        choices = [safe for name in names if (safe := safe_name(name))] or ["host"]
+        with self._lock:
+            for name in (*choices, *(f"{choices[-1]}_{number}" for number in range(2, 10_000))):
+                if name.casefold() not in self._names:
+                    self._names.add(name.casefold())
+                    return name
+        raise failure("unwritable", "Too many servers call themselves by one name.", "")
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise unwritable(self.path or self.parent, error) from error
+
+
+def _largest_profile(folder: str) -> str | None:
+    """The path of the largest profile file in a folder; None where there is none, or no folder."""
+    found = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX) and stat.S_ISREG((facts := entry.stat(follow_symlinks=False)).st_mode):
+                found.append((facts.st_size, entry.path))
+    return max(found)[1] if found else None
+
+
+def _sync(folder: str) -> None:
+    """Has the disk note the new name; not every file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

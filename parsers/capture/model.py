@@ -1,0 +1,300 @@
+"""What a capture is asked for and what comes of it: addresses, options, progress, results."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.text import printable
+
+LONGEST_MS = 600_000
+MOST_SERVERS = 512
+HIGHEST_LEVEL = 9
+
+OptionValue = bool | int | str
+Stage = Literal["connecting", "waiting", "tracing", "stopping", "receiving", "writing", "written", "failed"]
+"""Where one server's capture stands. It waits for the other servers to be reached, or for the delay to end."""
+
+_SCHEME = "grpc://"
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?", re.ASCII)
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_TYPES = ("bool", "int", "string")
+_LONGEST_VALUE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a profiler server listens.
+
+    Attributes:
+        host: name or IP address, without brackets.
+        port: 1 to 65535.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def target(self) -> str:
+        """The address as gRPC reads it; with the scheme, for a host may be called ``unix`` or ``dns``."""
+        return f"dns:///{str(self).replace('%', '%25')}"
+
+    @property
+    def file_name(self) -> str:
+        """``<host>_<port>``, as XProf names the file of a server that says nothing of its host."""
+        return f"{self.host.replace(':', '_')}_{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """How to trace. Levels are those of XProf's dialogue by default.
+
+    Attributes:
+        duration_ms: how long, 1 to `LONGEST_MS`.
+        host_tracer_level: 0 off, 1 what the program annotates, 2 with the costly calls of the runtime, 3 with all.
+        device_tracer_level: 0 off, 1 on.
+        python_tracer_level: 0 off, 1 every Python call.
+        advanced: options of the profiler's own, by name.
+        delay_ms: how long to wait after the servers were reached.
+        connect_seconds: how long a server may take to answer at all.
+        grace_seconds: how long it may take, after the time traced, to collect and send what it traced.
+
+    Raises:
+        ProfileError: `usage`, for a value out of its range.
+    """
+
+    duration_ms: int = 2000
+    host_tracer_level: int = 2
+    device_tracer_level: int = 1
+    python_tracer_level: int = 0
+    advanced: tuple[tuple[str, OptionValue], ...] = ()
+    delay_ms: int = 0
+    connect_seconds: float = 10.0
+    grace_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        ranges: tuple[tuple[str, float, float, float, str], ...] = (
+            ("A duration", self.duration_ms, 1, LONGEST_MS, " ms"),
+            ("A delay", self.delay_ms, 0, LONGEST_MS, " ms"),
+            ("The time to connect", self.connect_seconds, 0.01, 3600, " s"),
+            ("The time to wait", self.grace_seconds, 0.01, 24 * 3600, " s"),
+            ("A host tracer level", self.host_tracer_level, 0, HIGHEST_LEVEL, ""),
+            ("A device tracer level", self.device_tracer_level, 0, HIGHEST_LEVEL, ""),
+            ("A Python tracer level", self.python_tracer_level, 0, HIGHEST_LEVEL, ""),
+        )
+        for what, value, least, most, unit in ranges:
+            if not least <= value <= most:
+                sentence = f"{what} is {least:,} to {most:,}{unit}; this is {value}."
+                raise ProfileError("usage", sentence, "", EXIT_USAGE)
+
+    @property
+    def traces_nothing(self) -> bool:
+        """Whether all tracers are off."""
+        return self.host_tracer_level == self.device_tracer_level == self.python_tracer_level == 0
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """Where one server's capture stands now.
+
+    Attributes:
+        address: the server's, as given.
+        stage: what is being done.
+        left_ms: what is left of the waiting or of the time to trace; None in other stages.
+        duration_ms: the time to trace.
+        size_bytes: of the profile, once it came; None before.
+        sentence: what there is to say, such as what failed; empty but for a few.
+    """
+
+    address: str
+    stage: Stage
+    left_ms: int | None
+    duration_ms: int
+    size_bytes: int | None = None
+    sentence: str = ""
+
+
+OnProgress = Callable[[CaptureProgress], object]
+"""Told of progress from several threads, never from two at once. It must not take long."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCapture:
+    """What came of one server.
+
+    Attributes:
+        address: as given.
+        path: the profile file; None where there is none.
+        host: name of the host, as in the file's name; None likewise.
+        size_bytes: of the file; None likewise.
+        seconds: from the request to the answer; None where it was never asked.
+        problem: why there is no file; None where there is one.
+        notes: sentences on what the profile lacks.
+        is_stopped: the tracing was ended early.
+    """
+
+    address: str
+    path: str | None
+    host: str | None
+    size_bytes: int | None
+    seconds: float | None
+    problem: Problem | None
+    notes: tuple[str, ...] = ()
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """A new run.
+
+    Attributes:
+        run_path: its folder.
+        hosts: one for each address, in the order given; at least one has a file.
+        duration_ms: the time asked for.
+        seconds: what the whole capture took.
+    """
+
+    run_path: str
+    hosts: tuple[HostCapture, ...]
+    duration_ms: int
+    seconds: float
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the tracing was ended early."""
+        return any(host.is_stopped for host in self.hosts)
+
+    @property
+    def written(self) -> tuple[HostCapture, ...]:
+        """Those with a file."""
+        return tuple(host for host in self.hosts if host.path is not None)
+
+    @property
+    def failed(self) -> tuple[HostCapture, ...]:
+        """Those without."""
+        return tuple(host for host in self.hosts if host.path is None)
+
+
+class CaptureStop:
+    """Ends a capture early; thread-safe, and fit for a signal handler.
+
+    The first `request` ends the tracing and keeps what was traced, the second gives up what is still to come.
+    """
+
+    def __init__(self) -> None:
+        self._requests: list[None] = []  # append and len are atomic, which a lock in a signal handler is not
+
+    def request(self) -> None:
+        """Asks once more."""
+        self._requests.append(None)
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether the tracing is to end."""
+        return len(self._requests) > 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the data is not waited for either."""
+        return len(self._requests) > 1
+
+
+def parse_addresses(texts: Sequence[str]) -> tuple[Address, ...]:
+    """Addresses as ``host:port``, ``[IPv6]:port``, or several with commas between; each once, in the order given.
+
+    Raises:
+        ProfileError: `bad_address`.
+    """
+    parts = [part.strip() for text in texts for part in text.split(",")]
+    addresses = tuple(dict.fromkeys(parse_address(part) for part in parts if part))
+    if not addresses:
+        raise _bad_address("", "")
+    if len(addresses) > MOST_SERVERS:
+        sentence = f"These are {len(addresses):,} addresses."
+        raise ProfileError("bad_address", sentence, f"up to {MOST_SERVERS} at once", EXIT_CAPTURE_FAILED)
+    return addresses
+
+
+def parse_address(text: str) -> Address:
+    """One address.
+
+    Raises:
+        ProfileError: `bad_address`.
+    """
+    rest = text.removeprefix(_SCHEME)
+    if "://" in rest or "/" in rest:
+        raise _bad_address(text, "it is a URL, not host:port")
+    host, colon, port = rest.rpartition(":")
+    if not colon and _is_port(rest):
+        raise _bad_address(text, "it is a port alone", f"localhost:{rest}")
+    if not colon:
+        raise _bad_address(text, "it has no port")
+    if not _is_port(port):
+        raise _bad_address(text, "its port is no number from 1 to 65535")
+    if host.startswith("[") and host.endswith("]"):
+        if not _is_ipv6(host[1:-1]):
+            raise _bad_address(text, "what stands in brackets is no IPv6 address")
+        return Address(host[1:-1], int(port))
+    if ":" in host:
+        raise _bad_address(text, "an IPv6 address stands in brackets: [::1]:9012")
+    if not _HOST.fullmatch(host):
+        raise _bad_address(text, "it has no host's name" if not host else "no host has such a name")
+    return Address(host, int(port))
+
+
+def parse_option(text: str) -> tuple[str, OptionValue]:
+    """An advanced option ``key=value``; ``key:string=5`` (or ``int``, ``bool``) says the type where the value doesn't.
+
+    ``true`` and ``false`` are booleans, whole numbers of 64 bits integers, all else is text.
+
+    Raises:
+        ValueError: it is none; with what is wrong.
+    """
+    key, equals, value = text.partition("=")
+    name, colon, kind = key.partition(":")
+    if not equals or not _KEY.fullmatch(name):
+        raise ValueError(f"{text!r} is not of the form key=value")
+    if colon and kind not in _TYPES:
+        raise ValueError(f"{kind!r} is no type of an option; one of: {', '.join(_TYPES)}")
+    if len(value) > _LONGEST_VALUE or not value.isprintable():
+        raise ValueError(f"the value of {name} is too long or holds what can't be printed")
+    is_bool, is_int = value.lower() in ("true", "false"), _is_int64(value)
+    if (kind == "bool" and not is_bool) or (kind == "int" and not is_int):
+        raise ValueError(f"{value!r} is no {kind}")
+    if is_bool and kind != "string":
+        return name, value.lower() == "true"
+    return name, int(value) if is_int and kind != "string" else value
+
+
+def _is_ipv6(text: str) -> bool:
+    """Whether it is an IPv6 address, of a network interface (``%eth0``) or not."""
+    address, percent, interface = text.partition("%")
+    if percent and not _HOST.fullmatch(interface):
+        return False
+    try:
+        ipaddress.IPv6Address(address)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_int64(text: str) -> bool:
+    return bool(_INTEGER.fullmatch(text)) and -(1 << 63) <= int(text) < 1 << 63
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535
+
+
+def _bad_address(text: str, why: str, hint: str = "host:port, such as localhost:9012") -> ProfileError:
+    shown = printable(text[:200])
+    sentence = f"{shown} is no address of a profiler server: {why}." if shown else "No address is given."
+    return ProfileError("bad_address", sentence, hint, EXIT_CAPTURE_FAILED)

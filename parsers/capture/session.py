@@ -1,0 +1,327 @@
+"""Asks running programs for a profile and writes what they send as a new run.
+
+JAX, PyTorch/XLA and TensorFlow programs start a profiler server when told to; it is a gRPC service without encryption
+and without a password. One connection goes to each address given, none elsewhere, and nothing listens here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.capture.answer import Answer, look_at, read_answer
+from tpuprof.parsers.capture.client import Call, Server, profile_request
+from tpuprof.parsers.capture.errors import (
+    empty_trace,
+    failure,
+    gave_nothing,
+    left_there,
+    not_a_profile,
+    not_local,
+    refused,
+    too_late,
+    unreachable,
+    unwritable,
+)
+from tpuprof.parsers.capture.files import RunFolder, safe_name
+from tpuprof.parsers.capture.model import (
+    Address,
+    CaptureOptions,
+    CaptureProgress,
+    CaptureResult,
+    CaptureStop,
+    HostCapture,
+    OnProgress,
+    Stage,
+    parse_addresses,
+)
+from tpuprof.parsers.files.remote.urls import scheme_of
+
+TICK_SECONDS = 0.1
+_TERMINATE_SECONDS = 5.0
+_LAST_WORD_SECONDS = 1.0
+_WRITTEN_AT_ONCE = 4 << 20
+
+
+def capture(
+    addresses: Sequence[str],
+    options: CaptureOptions,
+    logdir: str,
+    on_progress: OnProgress | None = None,
+    stop: CaptureStop | None = None,
+) -> CaptureResult:
+    """Traces all servers at the same time and writes a run with a file for each.
+
+    The tracing starts once every server was reached, or was not. A server that fails is named in the result and is not
+    in the way of the others.
+
+    Args:
+        addresses: ``host:port`` each, as `parse_addresses` takes them.
+        options: how to trace.
+        logdir: the run lands at ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS``.
+        on_progress: told of every stage of every server, and ten times a second how much is left.
+        stop: to end it early.
+
+    Raises:
+        ProfileError: no server gave a profile, an address is none, or nothing can be written there; exit code 7. The
+            logdir is a URL; exit code 2.
+        Cancelled: it was given up before any profile came, or ended before any server traced.
+    """
+    if scheme_of(logdir):
+        raise not_local(logdir)
+    servers = parse_addresses(addresses)
+    stop = stop or CaptureStop()
+    began, clock = time.time(), time.monotonic()
+    run = RunFolder(logdir, began)
+    try:
+        run.prepare()
+        hosts = _capture_all(servers, options, run, _one_at_a_time(on_progress), stop)
+    finally:
+        run.tidy()
+    if run.path is None or all(host.path is None for host in hosts):
+        if stop.is_given_up or all(host.problem is not None and host.problem.code == "cancelled" for host in hosts):
+            raise Cancelled
+        raise _nothing_came(hosts)
+    return CaptureResult(run.path, hosts, options.duration_ms, time.monotonic() - clock)
+
+
+def _capture_all(
+    servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: OnProgress, stop: CaptureStop
+) -> tuple[HostCapture, ...]:
+    """A thread for each server, which mostly waits."""
+    start = _Start(len(servers))
+    names = [server.host.casefold() for server in servers]
+    jobs = [
+        _Job(server, options, run, tell, stop, start, shares_name=names.count(server.host.casefold()) > 1)
+        for server in servers
+    ]
+    with ThreadPoolExecutor(len(jobs), thread_name_prefix="capture") as pool:
+        try:
+            futures = [pool.submit(job.run) for job in jobs]
+            # Not without end: a signal that comes just before a thread begins to wait does not wake it.
+            while wait(futures, TICK_SECONDS).not_done:
+                pass
+            return tuple(future.result() for future in futures)
+        except BaseException:  # ctrl+C in a program that handles it itself
+            stop.request()
+            stop.request()
+            raise
+
+
+def _one_at_a_time(on_progress: OnProgress | None) -> OnProgress:
+    """The listener behind a lock; no listener is one that does nothing."""
+    lock = threading.Lock()
+
+    def tell(progress: CaptureProgress) -> None:
+        if on_progress is not None:
+            with lock:
+                on_progress(progress)
+
+    return tell
+
+
+def _nothing_came(hosts: Sequence[HostCapture]) -> ProfileError:
+    """The error of the only server, or one for all of them."""
+    problems = [host.problem for host in hosts if host.problem is not None]
+    first = problems[0]
+    if len(problems) == 1:
+        return failure(first.code, first.sentence, first.hint)
+    sentences = list(dict.fromkeys(problem.sentence for problem in problems))
+    shown = " ".join(sentences[:4]) + (f" And {len(sentences) - 4} more." if len(sentences) > 4 else "")
+    return failure(first.code, f"None of {counted(len(hosts), 'server')} gave a profile. {shown}", first.hint)
+
+
+class _Start:
+    """Where the servers' threads wait until each has reached its server or failed to."""
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+        self._lock = threading.Lock()
+        self._all = threading.Event()
+
+    def settle(self) -> None:
+        """One more is through; called once by each."""
+        with self._lock:
+            self._missing -= 1
+            if self._missing <= 0:
+                self._all.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits so long at most; says whether all are through."""
+        return self._all.wait(seconds)
+
+
+class _Job:
+    """One server's capture, from the first call to the file."""
+
+    def __init__(
+        self,
+        address: Address,
+        options: CaptureOptions,
+        run: RunFolder,
+        tell: OnProgress,
+        stop: CaptureStop,
+        start: _Start,
+        shares_name: bool,
+    ) -> None:
+        self._address, self._options, self._run = address, options, run
+        self._tell, self._stop, self._start = tell, stop, start
+        self._shares_name = shares_name
+        self._seconds: float | None = None
+        self._is_stopped = False
+
+    def run(self) -> HostCapture:
+        """Does all of it; what goes wrong is in the result."""
+        try:
+            return self._capture()
+        except ProfileError as error:
+            problem = Problem(error.code, str(self._address), error.sentence, error.hint)
+        except Cancelled:
+            problem = Problem("cancelled", str(self._address), f"{self._address} was given up.")
+        self._say("failed", sentence=problem.sentence)
+        return HostCapture(str(self._address), None, None, None, self._seconds, problem)
+
+    def _capture(self) -> HostCapture:
+        server = None
+        try:
+            try:
+                server = Server(self._address)
+                self._reach(server)
+            finally:
+                self._start.settle()
+            self._wait_for_start()
+            return self._trace(server)
+        finally:
+            if server is not None:
+                server.close()
+
+    def _reach(self, server: Server) -> None:
+        """Sees that a server is there at all."""
+        self._say("connecting")
+        seconds = self._options.connect_seconds
+        call = server.ping(seconds)
+        while not call.wait(TICK_SECONDS):
+            if self._stop.is_requested:
+                raise Cancelled
+        status = call.status()
+        if status.name not in ("UNIMPLEMENTED", "OK"):
+            raise unreachable(self._address, status.name, status.details, seconds)
+
+    def _wait_for_start(self) -> None:
+        """Waits for the other servers, then for the delay."""
+        while not self._start.wait(TICK_SECONDS):
+            self._say("waiting")
+            if self._stop.is_requested:
+                raise Cancelled
+        end = time.monotonic() + self._options.delay_ms / 1000
+        while (left := end - time.monotonic()) > 0:
+            self._say("waiting", left_ms=round(1000 * left))
+            if self._stop.is_requested:
+                raise Cancelled
+            time.sleep(min(left, TICK_SECONDS))
+        if self._stop.is_requested:
+            raise Cancelled
+
+    def _trace(self, server: Server) -> HostCapture:
+        answer = self._ask(server, self._new_session(), "")
+        if answer.is_empty:
+            raise empty_trace(self._address, self._options, self._stop.is_requested)
+        if answer.profile:
+            return self._write(answer.profile)
+        if self._stop.is_requested:
+            raise gave_nothing(self._address)
+        return self._trace_old(server)
+
+    def _trace_old(self, server: Server) -> HostCapture:
+        """A server that neither sends a profile nor calls it empty is asked to write it, which helps on one disk."""
+        self._say("waiting", sentence=f"{self._address} is an old server: tracing again, for it to write a file itself")
+        session = self._new_session()
+        try:
+            self._run.parent.encode()
+        except UnicodeEncodeError as error:  # a path in another encoding, which no message can hold
+            reason = OSError(errno.EILSEQ, "its name is not UTF-8, and the server is too old to send a profile")
+            raise unwritable(self._run.parent, reason) from error
+        answer = self._ask(server, session, self._run.parent)
+        if answer.is_empty:
+            raise empty_trace(self._address, self._options, self._stop.is_requested)
+        if answer.profile:
+            return self._write(answer.profile)
+        folder = os.path.join(self._run.parent, session)
+        self._say("writing")
+        taken = self._run.take(folder, self._names(""))
+        if taken is None:
+            raise left_there(self._address, folder)
+        path, host, size = taken
+        return self._finish(path, host, size, ("was traced twice: its server is old, and writes profiles itself",))
+
+    def _ask(self, server: Server, session: str, repository: str) -> Answer:
+        """Has the server trace, and gets what it sends."""
+        options = self._options
+        request = profile_request(options, self._address.file_name, session, repository)
+        began = time.monotonic()
+        call = server.profile(request, options.duration_ms / 1000 + options.grace_seconds)
+        self._follow(server, call, session, began)
+        self._seconds = time.monotonic() - began
+        status = call.status()
+        if status.name == "DEADLINE_EXCEEDED":
+            raise too_late(self._address, options)
+        if status.name != "OK":
+            raise refused(self._address, status.name, status.details)
+        answer = read_answer(call.response())
+        if answer is None:
+            raise not_a_profile(self._address)
+        return answer
+
+    def _follow(self, server: Server, call: Call, session: str, began: float) -> None:
+        """Counts down until the call has ended; tells the server when it is to end early."""
+        ending: Call | None = None
+        while True:
+            left_ms = max(0, round(self._options.duration_ms - 1000 * (time.monotonic() - began)))
+            stage: Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
+            self._say(stage, left_ms=left_ms if stage == "tracing" else None)
+            if call.wait(min(TICK_SECONDS, left_ms / 1000) if left_ms else TICK_SECONDS):
+                return
+            if self._stop.is_requested and ending is None:
+                ending = server.terminate(session, _TERMINATE_SECONDS)
+                self._is_stopped = left_ms > 0
+            if self._stop.is_given_up and ending is not None:
+                ending.wait(_LAST_WORD_SECONDS)
+                call.cancel()
+                raise Cancelled
+
+    def _write(self, profile: memoryview) -> HostCapture:
+        """Writes what came."""
+        look = look_at(profile)
+        if look is None:
+            raise not_a_profile(self._address)
+        self._say("writing", size_bytes=len(profile))
+        pieces = (profile[at : at + _WRITTEN_AT_ONCE] for at in range(0, len(profile), _WRITTEN_AT_ONCE))
+        path, host = self._run.write(self._names(look.hostname), pieces)
+        return self._finish(path, host, len(profile), look.notes)
+
+    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> HostCapture:
+        self._say("written", size_bytes=size)
+        return HostCapture(str(self._address), path, host, size, self._seconds, None, notes, self._is_stopped)
+
+    def _names(self, hostname: str) -> list[str]:
+        """What to call the host's file, first choice first; servers of one machine are told apart by their ports."""
+        plain, named = self._address.file_name, safe_name(hostname)
+        if not named:
+            return [plain]
+        apart = f"{named[:80]}_{self._address.port}"
+        return [apart, plain] if self._shares_name else [named, apart, plain]
+
+    def _new_session(self) -> str:
+        """An id that no server has heard of: it remembers those that were ended, and ends the next of that name."""
+        return f"{self._run.name}_{secrets.token_hex(6)}"
+
+    def _say(self, stage: Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = "") -> None:
+        duration = self._options.duration_ms
+        self._tell(CaptureProgress(str(self._address), stage, left_ms, duration, size_bytes, sentence))

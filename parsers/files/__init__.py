@@ -1,0 +1,1 @@
+"""Where profiles lie: log folders, runs, host files, and what comes new."""

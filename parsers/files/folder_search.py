@@ -1,0 +1,277 @@
+"""Walks folders for profiles: bounded, in a useful order, without following a link into a circle."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import itertools
+import os
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tpuprof.parsers.base.text import counted, natural_key
+
+NO_HOST_NAME = "(no host name)"
+
+MAGIC = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Bounds of one search, so that ``/`` or a data folder full of checkpoints ends it soon.
+
+    Attributes:
+        max_depth: levels below the given folder that are still listed.
+        max_entries: folder entries looked at altogether, nearest folders and ``plugins/profile`` first.
+        max_folders: folders listed altogether, in the same order.
+        pruned: names of folders that are not entered (unless given themselves).
+    """
+
+    max_depth: int = 8
+    max_entries: int = 200_000
+    max_folders: int = 200_000
+    pruned: frozenset[str] = frozenset(
+        {".git", ".hg", ".svn", "node_modules", "site-packages", "dist-packages", "__pycache__", ".Trash"}
+    ) | frozenset({".tox", ".nox", ".venv", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
+
+
+DEFAULT_LIMITS = SearchLimits()
+
+
+def names_in(folder: str, limit: int) -> list[str]:
+    """At most `limit` names in a folder, in natural order; none where it cannot be read."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            return sorted((entry.name for entry in itertools.islice(entries, limit)), key=natural_key)
+    except OSError:
+        return []
+
+
+def expand_glob(
+    start: str, pattern: str, new_walk: Callable[[], Walk], exists: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
+    """Paths that match, and lines on bounds that were hit; unlike glob.glob, ``**`` has some, and fears no loops."""
+    current = [start]
+    lines: list[str] = []
+    for part in (part for part in pattern.split("/") if part not in ("", ".")):
+        walk = new_walk()
+        if part == "**":
+            walk.search(current)
+            current = [folder.path for folder in walk.folders]
+        elif MAGIC.search(part):
+            current = [os.path.join(folder, name) for folder in current for name in walk.names(folder, part)]
+        else:
+            current = [path for path in (os.path.join(folder, part) for folder in current) if exists(path)]
+        lines += walk.bounds_hit()
+    return sorted((path or "." for path in current), key=natural_key), lines
+
+
+Kind = Literal["profile", "riegeli", "hlo", "cache", "trace", "events", "other"]
+KINDS: dict[Kind, str] = {
+    "hlo": "an HLO module saved beside a profile",
+    "cache": "a file that XProf keeps for itself",
+    "trace": "a trace for a viewer, without the figures of a profile",
+    "events": "a TensorBoard event file",
+}
+# File names by their ends. The caches are what XProf 2.24 was seen to write into run folders, and what older ones did.
+_SUFFIXES: tuple[tuple[str, Kind], ...] = (
+    (".xplane.pb", "profile"),
+    (".xplane.pb.gz", "profile"),
+    (".xplane.riegeli", "riegeli"),
+    (".hlo_proto.pb", "hlo"),
+    (".op_stats_v2.pb", "cache"),
+    (".op_stats.pb", "cache"),
+    (".smart_suggestion.pb", "cache"),
+    (".dcn_collective_stats.pb", "cache"),
+    (".SSTABLE", "cache"),
+    (".cache_version.txt", "cache"),
+    (".cached_tools.json", "cache"),
+    (".trace.json.gz", "trace"),
+    (".trace.json", "trace"),
+    (".perfetto_trace.json.gz", "trace"),
+)
+
+
+def kind_of(name: str) -> Kind:
+    """What a file is by its name; with a dot in front, so that a bare ``xplane.pb`` counts, as it does for XProf."""
+    if name.startswith("._"):  # what macOS leaves beside every file on a foreign disk and in a tar
+        return "other"
+    if name.startswith("events.out.tfevents"):
+        return "events"
+    return next((kind for suffix, kind in _SUFFIXES if f".{name}".endswith(suffix)), "other")
+
+
+def host_name(name: str) -> str:
+    """The host that a profile's file name stands for."""
+    for suffix, kind in _SUFFIXES:
+        if kind in ("profile", "riegeli") and f".{name}".endswith(suffix):
+            return f".{name}"[: -len(suffix)][1:]
+    return name
+
+
+@dataclass(slots=True)
+class Folder:
+    """What one folder holds: subfolders, and file names by kind."""
+
+    path: str
+    modified: float = 0.0
+    subfolders: list[tuple[str, bool]] = field(default_factory=list)  # name, whether it is a symbolic link
+    files: dict[Kind, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, entry: os.DirEntry[str]) -> None:
+        """Files an entry under what its name says it is."""
+        with contextlib.suppress(OSError):  # a link that leads round in circles: no folder, so inspected as a file
+            if entry.is_dir():
+                self.subfolders.append((entry.name, entry.is_symlink()))
+                return
+        self.files[kind_of(entry.name)].append(entry.name)
+
+    def profiles(self) -> list[str]:
+        """Names of profile files, those in the chunked format included."""
+        return self.files["profile"] + self.files["riegeli"]
+
+    def holds(self) -> list[str]:
+        """Names of all that is in it, subfolders first and with a slash."""
+        folders = [f"{name}/" for name, _ in self.subfolders]
+        files = [name for names in self.files.values() for name in names]
+        return sorted(folders, key=natural_key) + sorted(files, key=natural_key)
+
+    def is_run_folder(self) -> bool:
+        """Whether it lies where only runs do, whatever it holds."""
+        return absolute(self.path).split("/")[-3:-1] == ["plugins", "profile"]
+
+
+def absolute(path: str) -> str:
+    """A path from the root on; a URL becomes one by a slash in front, so that the same rules hold for its parts."""
+    return f"/{path}" if "://" in path else os.path.abspath(path)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Device and inode of what a path leads to, None where it leads nowhere."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def folders_above(path: str) -> set[tuple[int, int]]:
+    """Identities of all folders that hold a path: a link to one of them would lead round in circles."""
+    above = set()
+    folder = os.path.realpath(path)
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        above.add(identity(folder) or (0, 0))
+    return above
+
+
+class Walk:
+    """A bounded search that lists every folder once, whatever links lead to it."""
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self.limits = limits
+        self.folders: list[Folder] = []
+        self.denied: list[tuple[str, OSError]] = []
+        self._pruned = 0
+        self._too_deep = 0
+        self._unlisted = 0
+        self._full = False
+        self._entries = 0
+        self._seen: set[tuple[int, int]] = set()
+        self._above: set[tuple[int, int]] = set()
+
+    def search(self, starts: Iterable[str]) -> None:
+        """Lists the folders and what is below them, nearest first, symbolic links last: real paths name the runs."""
+        near: deque[tuple[str, int]] = deque()
+        linked: deque[tuple[str, int]] = deque()
+        for start in starts:
+            (linked if self.begins_at(start) else near).append((start, 0))
+        while (near or linked) and not self._full:
+            if len(self.folders) >= self.limits.max_folders:
+                self._unlisted = len(near) + len(linked)
+                break
+            path, depth = (near or linked).popleft()
+            folder = self.list_folder(path)
+            if folder is None:
+                continue
+            self.folders.append(folder)
+            for name, is_link in sorted(folder.subfolders, key=lambda pair: natural_key(pair[0])):
+                below = os.path.join(path, name)
+                if not self._is_worth_it(name, below, depth):
+                    continue
+                if is_link:
+                    if identity(below) not in self._above:  # a link up would lead to all that was not asked for
+                        linked.append((below, depth + 1))
+                elif name in ("plugins", "profile") or os.path.basename(path) == "profile":
+                    near.appendleft((below, depth + 1))
+                else:
+                    near.append((below, depth + 1))
+
+    def _is_worth_it(self, name: str, path: str, depth: int) -> bool:
+        """Whether a folder below one at `depth` is entered."""
+        pruned = name in self.limits.pruned or path in ("/proc", "/sys", "/dev")
+        too_deep = not pruned and depth >= self.limits.max_depth
+        self._pruned += pruned
+        self._too_deep += too_deep
+        return not (pruned or too_deep)
+
+    def begins_at(self, path: str) -> bool:
+        """Takes note of what is above a start; whether that is a link."""
+        self._above |= folders_above(path)
+        return os.path.islink(path)
+
+    def list_folder(self, path: str) -> Folder | None:
+        """What a folder holds, as far as it may be listed (see `denied`); None when it was listed before."""
+        folder = Folder(path)
+        try:
+            status = os.stat(path or ".")
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._seen:
+                return None
+            if identity[1]:  # 0 where a file system has no such numbers; the other bounds end loops there
+                self._seen.add(identity)
+            folder.modified = status.st_mtime
+            with os.scandir(path or ".") as entries:
+                for entry in entries:
+                    if not self.may_take():
+                        break
+                    folder.take(entry)
+        except OSError as error:
+            self.denied.append((path, error))
+        return folder
+
+    def may_take(self) -> bool:
+        """Counts an entry; False where the search has seen enough."""
+        self._full = self._entries >= self.limits.max_entries
+        self._entries += not self._full
+        return not self._full
+
+    def names(self, path: str, pattern: str) -> list[str]:
+        """Names in a folder that match one part of a glob; those with a leading dot only when the pattern has one."""
+        names = self.list_names(path, self.limits.max_entries - self._entries)
+        self._entries += len(names)
+        self._full = self._entries >= self.limits.max_entries
+        hidden = pattern.startswith(".")
+        return [name for name in names if (hidden or name[0] != ".") and fnmatch.fnmatchcase(name, pattern)]
+
+    def list_names(self, path: str, limit: int) -> list[str]:
+        """At most `limit` names in a folder, in natural order; none where it cannot be read."""
+        return names_in(path, limit)
+
+    def bounds_hit(self) -> list[str]:
+        """A line for each bound that kept the search from going everywhere."""
+        lines = []
+        if self._full:
+            entries = counted(self.limits.max_entries, "folder entry", "folder entries")
+            lines.append(f"stopped after {entries}, there may be more: name a deeper folder to search the rest")
+        if self._unlisted:
+            listed = counted(self.limits.max_folders, "folder")
+            lines.append(f"stopped after {listed}, {self._unlisted:,} were left: name a deeper one to search the rest")
+        if self._too_deep:
+            lines.append(f"not searched: {counted(self._too_deep, 'folder')} below level {self.limits.max_depth}")
+        if self._pruned:
+            lines.append(f"not searched: {counted(self._pruned, 'folder')} such as .git, node_modules, site-packages")
+        return lines

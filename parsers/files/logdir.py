@@ -1,0 +1,430 @@
+"""Opens anything: turns a path into runs, and a run into host files, and says what was searched and what is wrong.
+
+TensorBoard's layout is ``LOGDIR/plugins/profile/RUN/HOST.xplane.pb``. Any part of such a path is accepted, any ancestor
+of it, a glob, and profile files in an ordinary folder. Only folders are read: a profile is opened no further than to
+see that it may be, and nothing is ever written.
+
+Names and paths are kept as they are on disk (`surrogateescape` for bytes that are no UTF-8). Sentences, hints, subjects
+of problems and the lines of `Logdir.searched` are for printing and have gone through `parsers.base.text.printable`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import unquote
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem, ProfileError
+from tpuprof.parsers.base.text import counted, examples, natural_key, printable
+from tpuprof.parsers.files.folder_search import (
+    DEFAULT_LIMITS,
+    KINDS,
+    MAGIC,
+    NO_HOST_NAME,
+    Folder,
+    SearchLimits,
+    Walk,
+    absolute,
+    expand_glob,
+    host_name,
+    kind_of,
+)
+from tpuprof.parsers.files.places import LAYOUT_HINT, Disk, Found, HostFile, Place, reason, unreadable
+from tpuprof.parsers.files.remote.urls import scheme_of, shown
+
+__all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
+
+_RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
+_SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One capture: a folder with a file per host, or a single file that was asked for.
+
+    Attributes:
+        name: folder name, with the relative logdir in front (``train/2026_…``) where runs share a name. For a single
+            file the folder's name too, or the file's where the folder's says nothing (``/tmp``, the home folder).
+        path: the folder, or the single file.
+        hosts: in natural order of their names, host2 before host10; empty when every file has a problem.
+        problems: files that are left out, by name, then notes.
+        folder_modified: seconds since 1970, of the newest problem file or else the folder; for runs without hosts.
+    """
+
+    name: str
+    path: str
+    hosts: tuple[HostFile, ...]
+    problems: tuple[Problem, ...]
+    folder_modified: float = 0.0
+
+    @property
+    def size_bytes(self) -> int:
+        """Sum over the host files, as they lie on disk."""
+        return sum(host.size_bytes for host in self.hosts)
+
+    @property
+    def modified(self) -> float:
+        """Seconds since 1970: the newest host file, or `folder_modified` where there is none."""
+        return max((host.modified for host in self.hosts), default=self.folder_modified)
+
+    @property
+    def time(self) -> float:
+        """Seconds since 1970 that order runs: the time in a name ``YYYY_MM_DD_HH_MM_SS…``, else `modified`.
+
+        The profiler writes local time without a zone, so the name is read as local time here.
+        """
+        match = _RUN_TIME.match(_folder_part(self.name))
+        if match:
+            year, month, day, hour, minute, second = map(int, match.groups())
+            with contextlib.suppress(ValueError, OverflowError, OSError):  # 2026_99_…: looks like a time and is none
+                return datetime(year, month, day, hour, minute, second).timestamp()
+        return self.modified
+
+
+@dataclass(frozen=True, slots=True)
+class Logdir:
+    """What a path led to.
+
+    Attributes:
+        query: the path as it was given.
+        runs: newest first by `Run.time`, then by name; never empty.
+        searched: plain lines on what was looked for where, and which bound cut the search short.
+        problems: those that belong to no run, such as folders that may not be listed.
+    """
+
+    query: str
+    runs: tuple[Run, ...]
+    searched: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+    def find_run(self, name: str | None = None) -> Run:
+        """The run of that name, or the newest for `None`, even when its only files have problems.
+
+        Tried in turn: the exact name, the exact folder name, a prefix of the name, a prefix of the folder name. The
+        first that fits anything must fit one run only.
+
+        Raises:
+            ProfileError: `unknown_run`, exit code 3, with the names that there are.
+        """
+        if name is None and self.runs:
+            return self.runs[0]
+        wanted = (name or "").rstrip("/")
+        attempts = (
+            [run for run in self.runs if run.name == wanted],
+            [run for run in self.runs if _folder_part(run.name) == wanted],
+            [run for run in self.runs if run.name.startswith(wanted)],
+            [run for run in self.runs if _folder_part(run.name).startswith(wanted)],
+        )
+        fits = next((attempt for attempt in attempts if attempt), [])
+        if len(fits) == 1:
+            return fits[0]
+        trouble = "fits more than one run" if fits else "is the name of no run"
+        names = examples([run.name for run in fits or self.runs], 12) or "there is none"
+        raise ProfileError(
+            "unknown_run",
+            f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}.",
+            "give a run's name, or the beginning of one",
+            EXIT_NOT_FOUND,
+        )
+
+
+def newest_first(runs: Iterable[Run]) -> list[Run]:
+    """Runs in the order of `Logdir.runs`."""
+    return sorted(runs, key=lambda run: (-run.time, natural_key(run.name)))
+
+
+def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIMITS) -> Logdir:
+    """Finds the runs that `path` leads to.
+
+    `path` may be relative, start with ``~``, end with a slash, be a glob (``*``, ``?``, ``[…]``, ``**``) where no file
+    has that very name, a profile file, a file beside one, a run folder, ``plugins/profile``, ``plugins``, the logdir,
+    or any folder above it; or a URL of any of these (`parsers.files.remote.folders`). Every folder with profile files
+    in it is a run; one reached twice is listed once. A file that cannot be used is a problem of its run and never in
+    the way of the others.
+
+    Raises:
+        ProfileError: `not_found` (exit code 3) where no profile file is, with what was searched and what is there
+            instead; `unreadable` (4) for a folder that may not be listed. For a file that is no profile by its name
+            and can't be read either, the code of its problem (3 or 4). For URLs also what
+            `parsers.files.remote.files.files_of` raises, `no_permission` and `connection` (4).
+    """
+    query = os.fspath(path)
+    if is_remote(query):
+        from tpuprof.parsers.files.remote.folders import remote_limits, remote_place  # noqa: PLC0415 - for URLs alone
+
+        place, where, root = remote_place(query)
+        return _Search(shown(query), place, remote_limits(limits)).open(where, root)
+    where = _usable_path(query)
+    return _Search(query, Disk(), limits).open(where, "/" if where.startswith("/") else "")
+
+
+# --- from the query to paths
+
+
+def is_remote(query: str) -> bool:
+    """Whether a query is a URL that leads off this machine."""
+    return scheme_of(query) not in ("", "file") and not os.path.lexists(query)
+
+
+def local_path(query: str) -> str:
+    """A query as a local path, whatever it leads to: ``~`` and ``file://`` resolved, slashes at the end gone."""
+    if scheme_of(query) == "file" and not os.path.lexists(query):
+        query = unquote(query.partition("://")[2], errors="surrogateescape").replace("\0", "")
+    return os.path.expanduser(query).rstrip("/") or "/"
+
+
+def _usable_path(query: str) -> str:
+    """The local path that a query stands for.
+
+    Raises:
+        ProfileError: `not_found`, for one that can lead nowhere.
+    """
+    if not query:
+        raise ProfileError("not_found", "The path is empty.", "is a shell variable unset?", EXIT_NOT_FOUND)
+    try:
+        usable = b"\0" not in os.fsencode(query)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ProfileError("not_found", f"No file can be named {printable(query)}.", LAYOUT_HINT, EXIT_NOT_FOUND)
+    where = local_path(query)
+    try:
+        os.path.abspath(where)
+    except OSError as error:
+        raise ProfileError(
+            "not_found", "The current folder has gone.", "cd to one that exists", EXIT_NOT_FOUND
+        ) from error
+    return where
+
+
+# --- from folders to runs
+
+
+class _Search:
+    """One search in one place.
+
+    Args:
+        query: the path as it was given, fit to print where it is a URL.
+    """
+
+    def __init__(self, query: str, place: Place, limits: SearchLimits) -> None:
+        self.query = query
+        self.place = place
+        self.limits = limits
+
+    def open(self, where: str, root: str) -> Logdir:
+        """What a path leads to; a glob is one below `root` (``/``, empty, or the beginning of a URL)."""
+        if self.place.exists(where):
+            return self.open_folders([where], []) if self.place.is_folder(where) else self.open_file(where)
+        if not MAGIC.search(where[len(root) :]):
+            raise self.place.missing(where)
+        matches, lines = expand_glob(root, where[len(root) :], self._walk, self.place.exists)
+        folders = [match for match in matches if self.place.is_folder(match)]
+        others = sorted(set(matches) - set(folders), key=natural_key)
+        files = [match for match in others if kind_of(os.path.basename(match)) in ("profile", "riegeli")]
+        if folders or files:
+            found = self.open_folders(folders, files)
+            return replace(found, searched=tuple(dict.fromkeys((*found.searched, *lines))))
+        there = f"matches {examples(others)}, which by their names are no profiles" if others else "matches nothing"
+        bounds = "".join(f"; {line}" for line in lines)
+        sentence = f"The pattern {printable(where)} {there}{bounds}."
+        raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
+
+    def _walk(self) -> Walk:
+        return self.place.walk(self.limits)
+
+    def open_folders(self, folders: Sequence[str], files: Sequence[str]) -> Logdir:
+        """Runs below folders, and runs of single files (as a glob gives them both)."""
+        walk = self._walk()
+        walk.search(folders)
+        run_folders = [folder for folder in walk.folders if folder.profiles()]
+        if not files and not run_folders and len(walk.denied) == len(walk.folders):
+            raise unreadable(*walk.denied[0])
+        lines = []
+        if folders:
+            profiles = counted(sum(len(folder.profiles()) for folder in run_folders), "profile file")
+            listed = counted(len(walk.folders), "folder")
+            lines.append(
+                f"looked for *.xplane.pb, *.xplane.pb.gz and *.xplane.riegeli in {listed} "
+                f"under {examples(folders)}: {profiles} in {counted(len(run_folders), 'run')}"
+            )
+        chosen: dict[str, list[str]] = defaultdict(list)
+        for file in files:
+            chosen[os.path.dirname(file)].append(os.path.basename(file))
+        singles = [(folder, names) for parent, names in chosen.items() if (folder := walk.list_folder(parent))]
+        if not run_folders and not singles:
+            raise _nothing_found(self.query, walk)
+        idle = [f for f in walk.folders if f.is_run_folder() and not f.profiles() and not f.subfolders]
+        runs = [self.run(folder) for folder in run_folders + idle]
+        runs += [self.run(folder, names) for folder, names in singles]
+        lines += [_chosen_line(singles)] if singles else []
+        places = [folder.path for folder in run_folders + idle + [folder for folder, _ in singles]]
+        return _logdir(self.query, runs, places, lines, walk)
+
+    def open_file(self, where: str) -> Logdir:
+        """One file: a profile, whatever it is called; for what is known to lie beside a profile, the folder."""
+        parent, name = os.path.split(where)
+        kind = kind_of(name)
+        folder = self._walk().list_folder(parent) or Folder(parent)
+        if kind in KINDS:
+            if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
+                sentence = f"{printable(where)} is {KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
+                raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
+            found = self.open_folders([parent or "."], [])
+            line = f"{printable(name)} is {KINDS[kind]}: opened its folder"
+            return replace(found, searched=(line, *found.searched))
+        run = self.run(folder, [name])
+        if kind == "other" and not run.hosts:
+            problem = run.problems[0]
+            exit_code = EXIT_NOT_FOUND if problem.code == "dangling_link" else EXIT_UNREADABLE
+            raise ProfileError(problem.code, problem.sentence, problem.hint, exit_code)
+        if kind == "other" and not self.place.begins_like_profile(where):
+            sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
+            raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
+        return _logdir(self.query, [run], [folder.path], [_chosen_line([(folder, [name])])], self._walk())
+
+    def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
+        """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
+        found: list[Found] = []
+        problems: list[Problem] = []
+        newest = 0.0
+        names = sorted(chosen or folder.profiles(), key=natural_key)
+        paths = [os.path.join(folder.path, name) for name in names]
+        self.place.prepare(paths)
+        for path in paths:
+            item = self.place.inspect(path)
+            if isinstance(item, Found):
+                found.append(item)
+            else:
+                problems.append(item)
+                newest = max(newest, self.place.modified(path))
+        hosts, doubles = _one_per_host(found)
+        notes = [] if chosen else _notes(folder)
+        name = self.place.name(folder.path)
+        if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
+            name = host_name(self.place.name(names[0])) or name or NO_HOST_NAME
+        path = os.path.join(folder.path, chosen[0]) if len(chosen) == 1 else folder.path or "."
+        return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
+
+
+def _one_per_host(found: Iterable[Found]) -> tuple[tuple[HostFile, ...], list[Problem]]:
+    """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
+    hosts: dict[str, HostFile] = {}
+    files: dict[tuple[int, int], HostFile] = {}
+    problems = []
+    for item in sorted(found, key=lambda item: (item.linked, item.file.gzipped)):
+        file = item.file
+        first = hosts.get(file.host) or files.get(item.identity)
+        if first:
+            used = printable(os.path.basename(first.path))
+            sentence = f"{printable(file.path)} is left out: {used} is the same host."
+            problems.append(Problem("duplicate_host", printable(file.path), sentence))
+            continue
+        hosts[file.host] = file
+        if item.identity[1]:
+            files[item.identity] = file
+    return tuple(sorted(hosts.values(), key=lambda file: natural_key(file.host))), problems
+
+
+def _notes(folder: Folder) -> list[Problem]:
+    """What to know of a folder besides its profiles: that there are none, or that XProf keeps files there.
+
+    Saved HLO modules are XProf's only where other files of its own are: a profiler may write them itself.
+    """
+    notes = []
+    shown = printable(folder.path)
+    if not folder.profiles():
+        content = folder.holds()
+        holds = f"holds no profile, only {examples(content)}" if content else "is empty"
+        hint = "a profile is written when the capture ends: see whether stop_trace() ran, and the program's log"
+        notes.append(Problem("no_profile", shown, f"The run folder {shown} {holds}.", hint))
+    if folder.files["cache"]:
+        files = folder.files["cache"] + folder.files["hlo"]
+        sentence = f"XProf keeps {counted(len(files), 'file')} in {shown} ({examples(files)}); they are left alone."
+        notes.append(Problem("xprof_cache", shown, sentence))
+    return notes
+
+
+def _logdir(query: str, runs: Sequence[Run], folders: Sequence[str], lines: Sequence[str], walk: Walk) -> Logdir:
+    """Names the runs apart, puts the newest first, and adds what the search could not reach."""
+    names = _distinct_names([run.name for run in runs], [absolute(folder) for folder in folders])
+    named = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+    problems = []
+    if walk.denied:
+        path, error = walk.denied[0]
+        more = f" and {counted(len(walk.denied) - 1, 'further folder')}" if len(walk.denied) > 1 else ""
+        sentence = f"{printable(path)}{more} could not be listed: {reason(error)}."
+        problems.append(Problem("unreadable_folder", printable(path), sentence, "check its permissions"))
+    return Logdir(query, tuple(newest_first(named)), (*lines, *walk.bounds_hit()), tuple(problems))
+
+
+def _distinct_names(names: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """Puts the relative logdir before names that several runs share, or the whole relative path if that won't do."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        groups[name].append(index)
+    result = list(names)
+    for name, members in groups.items():
+        if len(members) == 1:
+            continue
+        logdirs = [_logdir_of(folders[index]) for index in members]
+        top = os.path.commonpath(logdirs)
+        longer = [os.path.normpath(os.path.join(os.path.relpath(logdir, top), name)) for logdir in logdirs]
+        if len(set(longer)) < len(longer):
+            longer = [os.path.relpath(folders[index], top) for index in members]
+        for index, text in zip(members, longer, strict=True):
+            result[index] = text
+    return result
+
+
+def _logdir_of(folder: str) -> str:
+    """The logdir of a run folder: what is above ``plugins/profile``, or else just above the folder."""
+    above = os.path.dirname(folder)
+    return os.path.dirname(os.path.dirname(above)) if Folder(folder).is_run_folder() else above
+
+
+def _says_nothing(folder: str) -> bool:
+    path = absolute(folder)
+    return bool(_SAYS_NOTHING.fullmatch(os.path.basename(path))) or path == os.path.abspath(os.path.expanduser("~"))
+
+
+def _folder_part(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+# --- what to say
+
+
+def _nothing_found(query: str, walk: Walk) -> ProfileError:
+    """For folders without one profile file: how far the search went, what is there, and what that suggests."""
+    first = walk.folders[0]
+    content = first.holds()
+    holds = f"there is {examples(content, 6)}" if content else "the folder is empty"
+    bounds = "".join(f"; {line}" for line in walk.bounds_hit())
+    folders = counted(len(walk.folders), "folder")
+    sentence = f"No profile (*.xplane.pb) in {printable(query)}: looked into {folders}; {holds}{bounds}."
+    kinds = {kind for folder in walk.folders for kind, names in folder.files.items() if names}
+    run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
+    if "trace" in kinds:
+        hint = "*.trace.json.gz holds only what a viewer draws; the .xplane.pb of the same capture is needed"
+    elif run_folders:
+        hint = f"a run folder is there ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"
+    elif "events" in kinds:
+        hint = "TensorBoard event files are there, but no profile: was jax.profiler.start_trace() called?"
+    elif walk.denied:
+        hint = f"{counted(len(walk.denied), 'folder')} could not be listed, such as {printable(walk.denied[0][0])}"
+    else:
+        hint = LAYOUT_HINT
+    return ProfileError("not_found", sentence, hint, EXIT_NOT_FOUND)
+
+
+def _chosen_line(chosen: Sequence[tuple[Folder, Sequence[str]]]) -> str:
+    files = [os.path.join(folder.path, name) for folder, names in chosen for name in names]
+    rest = sum(len(set(folder.profiles()) - set(names)) for folder, names in chosen)
+    line = f"opened {examples(files)} alone"
+    return f"{line}; left out {counted(rest, 'profile file')} beside: open the folder for all hosts" if rest else line

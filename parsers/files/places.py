@@ -1,0 +1,221 @@
+"""What the search for profiles asks of the place where files lie: here, of this machine's folders.
+
+`parsers.files.remote.folders` answers the same questions for URLs. Sentences are for printing; names and paths are as
+they are there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files.folder_search import (
+    NO_HOST_NAME,
+    SearchLimits,
+    Walk,
+    host_name,
+    kind_of,
+    names_in,
+)
+
+LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
+FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")
+"""How a profile begins: with a field 1 to 4 of XSpace, or as gzip."""
+GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+"""What the system says of a path that leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """One profile file, which is there, not empty, and may be read.
+
+    Attributes:
+        host: file name without ``.xplane.pb`` or ``.xplane.pb.gz``; `NO_HOST_NAME` where nothing is left.
+        path: as to be opened; relative when the query was.
+        size_bytes: on disk, so compressed for a gzipped file.
+        modified: seconds since 1970.
+        gzipped: by its name; a reader goes by the first bytes.
+    """
+
+    host: str
+    path: str
+    size_bytes: int
+    modified: float
+    gzipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that can be used.
+
+    Attributes:
+        identity: device and inode, (0, 0) where files have no such numbers.
+        linked: it is a symbolic link.
+    """
+
+    file: HostFile
+    identity: tuple[int, int]
+    linked: bool
+
+
+class Place(Protocol):
+    """Where files lie. Paths are absolute, relative, or URLs; their parts stand between slashes."""
+
+    def walk(self, limits: SearchLimits) -> Walk:
+        """A bounded search through folders."""
+
+    def exists(self, path: str) -> bool:
+        """Whether something is there, be it a link that leads nowhere."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether it is a folder, or a link to one."""
+
+    def name(self, path: str) -> str:
+        """The last part of a path, as people read it."""
+
+    def prepare(self, paths: Sequence[str]) -> None:
+        """These files will be inspected: a place far away may look at several at once."""
+
+    def inspect(self, path: str) -> Found | Problem:
+        """A file that can be used, or why it can't."""
+
+    def modified(self, path: str) -> float:
+        """Seconds since 1970; 0 where that can't be told."""
+
+    def begins_like_profile(self, path: str) -> bool:
+        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
+
+    def missing(self, path: str) -> ProfileError:
+        """For a path that does not exist: what is nearest to it."""
+
+
+class Disk:
+    """Folders of this machine."""
+
+    def walk(self, limits: SearchLimits) -> Walk:
+        """See `Place.walk`."""
+        return Walk(limits)
+
+    def exists(self, path: str) -> bool:
+        """See `Place.exists`.
+
+        Raises:
+            ProfileError: `unreadable`, for what may not be looked up, or a mount that lost its server.
+        """
+        try:
+            os.lstat(path)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise unreadable(path, error) from error
+            return False
+        return True
+
+    def is_folder(self, path: str) -> bool:
+        """See `Place.is_folder`."""
+        return os.path.isdir(path)
+
+    def name(self, path: str) -> str:
+        """See `Place.name`."""
+        return os.path.basename(os.path.abspath(path))
+
+    def prepare(self, paths: Sequence[str]) -> None:
+        """See `Place.prepare`; nothing is gained here."""
+
+    def inspect(self, path: str) -> Found | Problem:
+        """See `Place.inspect`; never waits on what is no regular file."""
+        shown = printable(path)
+        name = os.path.basename(path)
+        if kind_of(name) == "riegeli":
+            return riegeli(shown)
+        linked = os.path.islink(path)
+        try:
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):
+                hint = "save what comes out of it to a file first"
+                return Problem("not_a_file", shown, f"{shown} is {_what_is(status.st_mode)}, not a regular file.", hint)
+            if status.st_size == 0:
+                return empty(shown)
+            os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
+        except OSError as error:
+            if linked and error.errno in GONE:
+                sentence = f"{shown} is a link to a file that is not there."
+                return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
+            return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
+        host = host_name(name) or NO_HOST_NAME
+        file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
+        return Found(file, (status.st_dev, status.st_ino), linked)
+
+    def modified(self, path: str) -> float:
+        """See `Place.modified`."""
+        try:
+            return os.lstat(path).st_mtime
+        except OSError:
+            return 0.0
+
+    def begins_like_profile(self, path: str) -> bool:
+        """See `Place.begins_like_profile`."""
+        try:
+            with open(path, "rb") as file:
+                return file.read(1) in FIRST_BYTES
+        except OSError:
+            return True
+
+    def missing(self, path: str) -> ProfileError:
+        """See `Place.missing`: the nearest folder that there is, and what in it looks like what was meant."""
+        parent, missing = os.path.split(path)
+        while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
+            parent, missing = os.path.split(parent)
+        return nearest(path, parent, missing, names_in(parent, 2000))
+
+
+def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileError:
+    """For a path that does not exist.
+
+    Args:
+        parent: the nearest folder above it that does.
+        missing: the name that is not in `parent`.
+        names: those that are.
+    """
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    close = difflib.get_close_matches(missing, names, 1)
+    hint = f"did you mean {printable(os.path.join(parent, close[0]))}?" if close else LAYOUT_HINT
+    holds = f"which holds {examples(names)}" if names else "which is empty or may not be listed"
+    sentence = f"the nearest folder that does is {printable(parent or '.')}, {holds}"
+    return ProfileError("not_found", f"{printable(path)} does not exist; {sentence}.", hint, EXIT_NOT_FOUND)
+
+
+def riegeli(shown: str) -> Problem:
+    """For a profile in the chunked format."""
+    sentence = f"{shown} is in the chunked Riegeli format of newer JAX's continuous profiling: not read yet."
+    hint = "capture again without continuous profiling, and for fewer seconds: that writes .xplane.pb"
+    return Problem("riegeli", shown, sentence, hint)
+
+
+def empty(shown: str) -> Problem:
+    """For a file without a byte."""
+    sentence = f"{shown} holds 0 bytes: nothing was written, as happens past protobuf's limit of 2 GB."
+    hint = "capture fewer seconds or steps; if the capture is still being written, wait for its end"
+    return Problem("empty_file", shown, sentence, hint)
+
+
+def unreadable(path: str, error: OSError) -> ProfileError:
+    """For a folder that the search began at, and may not list."""
+    sentence = f"{printable(path)} cannot be read: {reason(error)}."
+    return ProfileError("unreadable", sentence, "check the permissions of it and of the folders above it")
+
+
+def reason(error: OSError) -> str:
+    """What the system says, fit to print."""
+    return printable((error.strerror or str(error)).lower())
+
+
+def _what_is(mode: int) -> str:
+    tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+    return next((text for test, text in tests if test(mode)), "a device")

@@ -1,0 +1,320 @@
+"""Copies of remote profiles: fetched once, kept while there is room, each for as long as the original stays as it is.
+
+A download goes into ``<name>.part`` in the cache folder (`parsers.files.remote.store`), locked by who writes it; other
+threads and processes that want the same wait for it. It gets its final name when it is whole and the original has not
+changed meanwhile. What a lost connection, a cancelled or a killed process left is continued.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.places import reason
+from tpuprof.parsers.files.remote.files import (
+    Facts,
+    RemoteFiles,
+    failures,
+    files_of,
+    open_stream,
+    size_of,
+    status_of,
+    trouble,
+    version_of,
+)
+from tpuprof.parsers.files.remote.store import BOUND_VARIABLE, Store, url_key, version_key
+from tpuprof.parsers.files.remote.urls import request_url, shown
+
+OnBytes = Callable[[int, int | None], None]
+"""Called with the bytes that are here, and with all that there are, or None where the server does not tell."""
+
+FRESH_SECONDS = 60  # a copy compared this short ago is taken as it is: one page opens the same file several times
+OFFLINE_SECONDS = 12 * 3600  # a copy compared this short ago stands in when the server can't be reached
+ATTEMPTS = 5  # in a row that bring no byte
+_QUESTIONS = 2
+_CHANGES = 3
+_POLL_SECONDS = 0.1
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 4.0
+_SMALLEST_CHUNK = 1 << 18
+_LARGEST_CHUNK = 1 << 24
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def no_bytes(_done: int, _total: int | None) -> None:
+    """Shows no progress."""
+
+
+def never() -> bool:
+    """Is never cancelled."""
+    return False
+
+
+def fetch(url: str, on_bytes: OnBytes = no_bytes, is_cancelled: Callable[[], bool] = never) -> str | None:
+    """Sees that a whole copy of `url` is in the cache; returns where, or None for one too large to be kept.
+
+    Errors as for `open_remote`; a file too large is not fetched. Another process may remove the copy later, so
+    whoever reads it calls `open_remote`, which will find it there.
+    """
+    wish = _Fetch(url, on_bytes, is_cancelled)
+    descriptor = wish.open(may_be_nameless=False)
+    if descriptor is None:
+        return None
+    os.close(descriptor)
+    return os.path.join(wish.store.folder, wish.name)
+
+
+def open_remote(url: str, on_bytes: OnBytes = no_bytes, is_cancelled: Callable[[], bool] = never) -> int:
+    """A descriptor of a local copy of `url`, to be closed by the caller; while it is open the copy stays.
+
+    Args:
+        url: with a scheme that fsspec knows.
+        on_bytes: called on this thread while the file is fetched; not at all when the copy is there.
+        is_cancelled: polled between chunks. What is here by then is kept, and continued next time.
+
+    Raises:
+        ProfileError: `driver_missing`, `unsupported_scheme`, `not_found`, `not_a_file`, `no_permission`, `connection`,
+            `changing` (the file is being written), `wrong_size` (more comes than was announced), `disk_full` or
+            `cache` (the folder can't be written).
+        Cancelled: `is_cancelled` said so.
+    """
+    descriptor = _Fetch(url, on_bytes, is_cancelled).open()
+    assert descriptor is not None
+    return descriptor
+
+
+def distrust_if_changed(url: str, facts: Facts) -> None:
+    """Has a copy compared again before its next use, when a listing shows that the original is another by now."""
+    with contextlib.suppress(OSError, ProfileError):
+        store = Store()
+        key = url_key(url)
+        for name, _ in store.copies(key):
+            if name != f"{key}-{version_key(size_of(facts), version_of(facts))}":
+                store.distrust(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """The file as its server tells of it."""
+
+    files: RemoteFiles
+    size: int | None
+    version: str
+
+    @property
+    def key(self) -> str:
+        """Tells it from other versions."""
+        return version_key(self.size, self.version)
+
+
+class _Changed(Exception):
+    """The original became another while it was fetched."""
+
+
+class _Fetch:
+    """One wish for one file; `name` is that of the copy once it is open."""
+
+    def __init__(self, url: str, on_bytes: OnBytes, is_cancelled: Callable[[], bool]) -> None:
+        self.url = url
+        self.name = ""
+        self.store = Store()
+        self._shown = shown(url)
+        self._on_bytes = on_bytes
+        self._is_cancelled = is_cancelled
+        self._key = url_key(url)
+
+    def open(self, may_be_nameless: bool = True) -> int | None:
+        """A descriptor of a whole copy; None for one too large to be kept, where `may_be_nameless` is False."""
+        self._poll()
+        known = self._compared(FRESH_SECONDS)
+        if known is not None:
+            return known
+        try:
+            original = self._ask(files_of(self.url))
+        except ProfileError as error:
+            known = self._compared(OFFLINE_SECONDS) if error.code == "connection" else None
+            if known is None:
+                raise
+            return known
+        for _ in range(_CHANGES):
+            try:
+                return self._current(original, may_be_nameless)
+            except _Changed:
+                original = self._ask(original.files)
+            except OSError as error:
+                raise self._disk_trouble(error, original.size) from error
+        sentence = f"{self._shown} changes faster than it can be fetched."
+        raise ProfileError("changing", sentence, "it is being written; try again when the capture has ended")
+
+    def _compared(self, seconds: float) -> int | None:
+        """A copy that was like its original this short ago."""
+        with contextlib.suppress(OSError):
+            ages = [(time.time() - status.st_mtime, name) for name, status in self.store.copies(self._key)]
+            fresh = [(abs(age), name) for age, name in ages if abs(age) < seconds]
+            if fresh:
+                self.name = min(fresh)[1]
+                return self.store.use(self.name)
+        return None
+
+    def _ask(self, files: RemoteFiles) -> _Original:
+        """Asks the server how large the file is, and which version."""
+        attempt = 0
+        while True:
+            self._poll()
+            try:
+                facts = files.info(request_url(self.url))
+                break
+            except failures() as error:
+                attempt += 1
+                problem = trouble(self.url, error)
+                if problem.code != "connection" or attempt == _QUESTIONS:
+                    raise problem from error
+                self._pause(attempt)
+        if facts.get("type") == "directory":
+            raise ProfileError("not_a_file", f"{self._shown} is a folder.", "name a profile file")
+        return _Original(files, size_of(facts), version_of(facts))
+
+    def _current(self, original: _Original, may_be_nameless: bool) -> int | None:
+        """The copy of this version, fetched where it is not there yet."""
+        self.name = f"{self._key}-{original.key}"
+        known = self._known(original)
+        if known is not None:
+            return known
+        if not self.store.make_room(original.size or 0, self.name):
+            return self._nameless(original) if may_be_nameless else None
+        with self.store.begun(self.name, self._poll) as (partial, descriptor):
+            known = self._known(original)  # another process may have been quicker
+            if known is not None:
+                return known
+            self._download(original, descriptor, resumes=bool(original.version) and original.size is not None)
+            copy = self.store.finish(partial, descriptor, self.name)
+        for older, _ in self.store.copies(self._key):
+            if older != self.name:
+                self.store.remove(older)
+        self.store.make_room()
+        return copy
+
+    def _known(self, original: _Original) -> int | None:
+        """Without a version in its name a copy may be of an older file of the same size."""
+        return self.store.use(self.name, original.size, compared=True) if original.version else None
+
+    def _nameless(self, original: _Original) -> int:
+        """For what is larger than the cache."""
+        descriptor = self.store.nameless()
+        try:
+            self._download(original, descriptor, resumes=False)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _download(self, original: _Original, descriptor: int, resumes: bool) -> None:
+        """Fetches all bytes into a file: after those that it holds where `resumes`, and on after a lost connection."""
+        done = os.fstat(descriptor).st_size if resumes else 0
+        done = done if done <= (original.size or 0) else 0
+        os.ftruncate(descriptor, done)
+        attempt, furthest = 0, done
+        while True:
+            problem = self._stream(original, descriptor, done)
+            done = os.fstat(descriptor).st_size
+            if problem is None:
+                break
+            attempt = 0 if done > furthest else attempt + 1
+            furthest = max(furthest, done)
+            if attempt >= ATTEMPTS:
+                raise problem
+            if original.size is None:  # nothing would tell a whole file from one put together wrongly
+                done = 0
+                os.ftruncate(descriptor, 0)
+            self._pause(attempt)
+        if self._ask(original.files).key != original.key:
+            os.ftruncate(descriptor, 0)
+            raise _Changed
+
+    def _stream(self, original: _Original, descriptor: int, offset: int) -> ProfileError | None:
+        """Copies from `offset` to the end; returns why it ended before, where trying again may help."""
+        try:
+            done = self._copied(original, descriptor, offset)
+        except failures() as error:
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                os.ftruncate(descriptor, 0)
+                raise
+            if status_of(error) == 416:  # no such range: it is shorter by now
+                os.ftruncate(descriptor, 0)
+            problem = trouble(self.url, error)
+            if problem.code != "connection":
+                raise problem from error
+            return problem
+        if original.size is None or done == original.size:
+            return None
+        sentence = f"{self._shown} ends after {done:,} of the {original.size:,} bytes that were announced."
+        return ProfileError("connection", sentence, "try again; if it stays so, the server or a proxy is broken")
+
+    def _copied(self, original: _Original, descriptor: int, offset: int) -> int:
+        """Copies from `offset` until nothing more comes; returns the length of the file then."""
+        if offset == original.size:
+            return offset
+        limit = self.store.bound if original.size is None else original.size
+        stream, done = open_stream(original.files, self.url, offset)
+        try:
+            if done != offset:
+                os.ftruncate(descriptor, 0)
+            chunk = _SMALLEST_CHUNK
+            while True:
+                self._poll()
+                began = time.monotonic()
+                data = stream.read(min(chunk, limit + 1 - done))
+                if not data:
+                    return done
+                if done + len(data) > limit:
+                    os.ftruncate(descriptor, 0)
+                    raise self._too_much(original.size, limit)
+                _write(descriptor, data, done)
+                done += len(data)
+                self._on_bytes(done, original.size)
+                took = time.monotonic() - began
+                if took < 0.2 and len(data) == chunk:  # large enough for the line, small enough to be cancelled
+                    chunk = min(2 * chunk, _LARGEST_CHUNK)
+                elif took > 1:
+                    chunk = max(chunk // 2, _SMALLEST_CHUNK)
+        finally:
+            stream.close()
+
+    def _poll(self) -> None:
+        if self._is_cancelled():
+            raise Cancelled
+
+    def _pause(self, attempt: int) -> None:
+        end = time.monotonic() + min(_FIRST_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+        while time.monotonic() < end:
+            self._poll()
+            time.sleep(_POLL_SECONDS)
+
+    def _too_much(self, size: int | None, limit: int) -> ProfileError:
+        if size is None:
+            sentence = f"{self._shown} is larger than {limit:,} bytes, and its server does not tell by how much."
+            return ProfileError("wrong_size", sentence, f"set {BOUND_VARIABLE} higher, or copy the file here yourself")
+        sentence = f"{self._shown} was announced with {size:,} bytes, but more came; the rest was cut off."
+        return ProfileError("wrong_size", sentence, "try again; if it stays so, the server or a proxy is broken")
+
+    def _disk_trouble(self, error: OSError, size: int | None) -> ProfileError:
+        folder = printable(self.store.folder)
+        if error.errno in _NO_ROOM:
+            what = f"the {size:,} bytes of {self._shown}" if size else self._shown
+            hint = "free some, or set XDG_CACHE_HOME to a folder on a larger disk"
+            return ProfileError("disk_full", f"There is no room in {folder} for {what}.", hint)
+        sentence = f"{self._shown} can't be kept in {folder}: {reason(error)}."
+        return ProfileError("cache", sentence, "set XDG_CACHE_HOME to a folder that you may write")
+
+
+def _write(descriptor: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        view, offset = view[written:], offset + written

@@ -1,0 +1,297 @@
+"""Files behind a URL: the little of fsspec that is used, with types, and what goes wrong there in plain words.
+
+fsspec and its drivers (gcsfs, aiohttp, s3fs, …) are imported when a path with a scheme is opened, never before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Protocol, cast
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.remote.urls import is_http, masked, request_url, scheme_of, shown
+
+Facts = Mapping[str, object]
+"""What a driver says of a file: ``type``, ``size``, ``name``, and under names of its own when it changed."""
+
+# These give other files a new shape or read them from this machine; what they lead to can be named by itself.
+_WRAPPERS = frozenset({"filecache", "simplecache", "blockcache", "cached", "dir", "reference", "generic", "zip", "tar"})
+_REFUSED = _WRAPPERS | frozenset({"libarchive", "data", "local", "asynclocal", "arrow_hdfs", "root", "async_wrapper"})
+_EXTRAS = {"gs": "tpuprof-tui[gcs]", "gcs": "tpuprof-tui[gcs]"}
+_DRIVERS = {
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "http": "aiohttp",
+    "https": "aiohttp",
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+}
+_NO_EXTRA = frozenset({"s3", "s3a", "az", "abfs", "abfss"})  # no extra of ours brings these
+_LOGINS = {
+    "gs": "log in with: gcloud auth application-default login",
+    "gcs": "log in with: gcloud auth application-default login",
+    "s3": "log in with: aws configure (or aws sso login)",
+}
+_NO_LOGIN = frozenset({"NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "RefreshError"})
+_VERSIONS = ("etag", "generation", "md5hash", "crc32c", "content-md5", "digest", "versionid", "last-modified")
+_TIMES = ("mtime", "updated", "lastmodified", "last-modified", "last_modified", "modified", "created")
+_LOGGERS = ("fsspec", "gcsfs", "s3fs", "adlfs", "aiohttp", "asyncio", "google", "botocore", "aiobotocore", "azure")
+_CONNECT_SECONDS = 10
+_SILENCE_SECONDS = 30
+_IDENTITY = {"Accept-Encoding": "identity"}
+
+
+class RemoteStream(Protocol):
+    """An open file. Over HTTP it can't be moved in, and `read` may give less than what was asked for."""
+
+    def read(self, length: int) -> bytes:
+        """The next bytes; none at the end."""
+
+    def seek(self, offset: int) -> int:
+        """Moves to an offset."""
+
+    def close(self) -> None:
+        """Gives the connection back."""
+
+
+class RemoteFiles(Protocol):
+    """An fsspec file system, as far as it is used here."""
+
+    def info(self, path: str) -> Facts:
+        """Of a file or a folder."""
+
+    def ls(self, path: str, detail: bool) -> list[Facts]:
+        """Of all that is in a folder."""
+
+    def open(self, path: str, mode: str, **options: object) -> RemoteStream:
+        """Opens a file for reading."""
+
+    def invalidate_cache(self) -> None:
+        """Forgets listings."""
+
+
+class _FilesClass(Protocol):
+    def __call__(self, **options: object) -> RemoteFiles: ...
+
+    def _get_kwargs_from_urls(self, path: str) -> dict[str, object]: ...
+
+
+class _Fsspec(Protocol):
+    def get_filesystem_class(self, protocol: str) -> _FilesClass: ...
+
+
+def files_of(url: str) -> RemoteFiles:
+    """The file system that a URL's scheme names, ready to be asked.
+
+    Raises:
+        ProfileError: `driver_missing` where fsspec or its driver is not installed; `unsupported_scheme`; what the
+            driver says when it can't log in.
+    """
+    scheme = scheme_of(url)
+    for name in _LOGGERS:  # without a handler of their own their errors would be printed over the screen
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+    try:
+        fsspec = cast(_Fsspec, importlib.import_module("fsspec"))
+    except ImportError as error:
+        raise _driver_missing(url, "fsspec") from error
+    if scheme in _REFUSED:
+        raise _unsupported(url, scheme)
+    try:
+        kind = fsspec.get_filesystem_class(scheme)
+        options = kind._get_kwargs_from_urls(url)
+        if is_http(url):
+            options |= _http_options()
+        files = kind(**options)
+        files.invalidate_cache()
+    except ImportError as error:
+        raise _driver_missing(url, _DRIVERS.get(scheme, "")) from error
+    except ValueError as error:
+        raise _unsupported(url, scheme) from error
+    except failures() as error:
+        raise trouble(url, error) from error
+    return files
+
+
+def _http_options() -> dict[str, object]:
+    """A client that waits for as long as bytes come, leaves them as they are, and knows the proxy.
+
+    Of redirects aiohttp itself follows none to anything but http and https.
+    """
+    aiohttp = importlib.import_module("aiohttp")
+    waits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
+    client = {"timeout": waits, "trust_env": True, "auto_decompress": False}
+    return {"client_kwargs": client, "headers": _IDENTITY, "encoded": True}
+
+
+def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteStream, int]:
+    """Opens a file to be read from `offset` on; returns the stream and where it begins (0 where ranges are unknown)."""
+    if not is_http(url):
+        stream = files.open(url, "rb", cache_type="none")
+        if offset:
+            stream.seek(offset)
+        return stream, offset
+    headers = {**_IDENTITY, "Range": f"bytes={offset}-"} if offset else _IDENTITY
+    # Block size 0: one answer, read as it comes. Any size keeps fsspec from asking for it once more.
+    stream = files.open(request_url(url), "rb", block_size=0, size=1, headers=headers)
+    if not offset:
+        return stream, 0
+    answer = getattr(stream, "r", None)
+    given = str(getattr(answer, "headers", {}).get("Content-Range", ""))
+    if getattr(answer, "status", 0) == 206 and given.startswith(f"bytes {offset}-"):
+        return stream, offset
+    if getattr(answer, "status", 0) == 206:
+        stream.close()
+        return open_stream(files, url)
+    return stream, 0
+
+
+# --- what drivers say of files
+
+
+def size_of(facts: Facts) -> int | None:
+    """Bytes; None where a server does not tell, or tells nonsense."""
+    size = facts.get("size")
+    return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 63 else None
+
+
+def version_of(facts: Facts) -> str:
+    """What changes when a file does: its etag, generation, checksum or times; empty where a server tells none."""
+    told = {key.lower(): value for key, value in facts.items()}
+    keys = dict.fromkeys((*_VERSIONS, *_TIMES))
+    return ";".join(f"{key}={told[key]}" for key in keys if told.get(key) not in (None, ""))
+
+
+def modified_of(facts: Facts) -> float:
+    """Seconds since 1970; 0 where a server does not tell."""
+    told = {key.lower(): value for key, value in facts.items()}
+    for key in _TIMES:
+        seconds = _seconds(told.get(key))
+        if seconds is not None:
+            return seconds
+    return 0.0
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if 0 <= value < 1e11 else None
+    try:
+        if isinstance(value, str):
+            parse = parsedate_to_datetime if "," in value else _iso_time
+            value = parse(value)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
+        pass
+    return None
+
+
+def _iso_time(text: str) -> datetime:
+    return datetime.fromisoformat(re.sub(r"\.\d+", "", text).replace("Z", "+00:00"))  # as Python 3.10 reads it
+
+
+# --- what goes wrong
+
+
+def failures() -> tuple[type[BaseException], ...]:
+    """What drivers raise: they have families of errors of their own, known once they are imported."""
+    families = (
+        ("aiohttp", "ClientError"),
+        ("gcsfs.retry", "HttpError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+        ("botocore.exceptions", "BotoCoreError"),
+        ("botocore.exceptions", "ClientError"),
+        ("azure.core.exceptions", "AzureError"),
+        ("paramiko", "SSHException"),
+    )
+    loaded = [getattr(sys.modules.get(module), name, None) for module, name in families]
+    own = [family for family in loaded if isinstance(family, type) and issubclass(family, Exception)]
+    return (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, asyncio.TimeoutError, *own)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(8):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__
+
+
+def status_of(error: BaseException) -> int:
+    """The HTTP status behind an error, or 0."""
+    for one in _chain(error):
+        status = getattr(one, "status", None) or getattr(one, "code", None)
+        if str(status).isdigit():
+            return int(str(status))
+    return 0
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether an error says that nothing is there, and not only that it could not be asked."""
+    status = status_of(error)
+    return status in (404, 410) or (isinstance(error, FileNotFoundError) and not status and error.__cause__ is None)
+
+
+def trouble(url: str, error: BaseException) -> ProfileError:
+    """An error of a driver in plain words."""
+    name = shown(url)
+    status = status_of(error)
+    if is_missing(error):
+        return ProfileError("not_found", f"{name} does not exist.", "check the address", EXIT_NOT_FOUND)
+    no_login = {type(one).__name__ for one in _chain(error)} & _NO_LOGIN
+    if status in (401, 403) or no_login or isinstance(error, PermissionError):
+        hint = _LOGINS.get(scheme_of(url), "check that you may read it, and that a signed address has not run out")
+        return ProfileError("no_permission", f"{name} may not be read: {why(error)}.", hint, EXIT_UNREADABLE)
+    hint = "check the address and the connection, then try again"
+    return ProfileError("connection", f"{name} could not be read: {why(error)}.", hint, EXIT_UNREADABLE)
+
+
+def why(error: BaseException) -> str:
+    """A reason, without the URLs that drivers put into theirs."""
+    status = status_of(error)
+    if status:
+        return f"the server answers {status}"
+    inner = list(_chain(error))[-1]
+    if isinstance(inner, asyncio.TimeoutError | TimeoutError):
+        return "the server does not answer in time"
+    if type(inner).__name__ == "NonHttpUrlRedirectClientError":
+        return "the server sends us on to something that is not on the web"
+    if isinstance(inner, OSError) and (inner.errno or 0) > 0:  # those of name look-ups are below
+        return os.strerror(inner.errno or 0).lower()
+    text = str(getattr(inner, "strerror", None) or inner) or type(inner).__name__
+    return printable(masked(text)[:200]).rstrip(". ")
+
+
+def _driver_missing(url: str, package: str) -> ProfileError:
+    scheme = scheme_of(url)
+    extra = _EXTRAS.get(scheme, "tpuprof-tui[remote]")
+    packages = f"'{extra}'" + (f" {_DRIVERS[scheme]}" if scheme in _NO_EXTRA else "")
+    sentence = f"{scheme}:// paths need {package or 'a package that'}{', which' if package else ''} is not installed."
+    source = url.rstrip("/")
+    local = shlex.quote(f"./{os.path.basename(source)}")
+    copies = {
+        "gs": f", or: gcloud storage cp -r {shlex.quote(source)} . && tpuprof-tui {local}",
+        "s3": f", or: aws s3 cp --recursive {shlex.quote(source)} {local} && tpuprof-tui {local}",
+    }
+    hint = f"pip install {packages}{copies.get(scheme, '')}"
+    return ProfileError("driver_missing", sentence, printable(hint), EXIT_NOT_FOUND)
+
+
+def _unsupported(url: str, scheme: str) -> ProfileError:
+    sentence = f"{shown(url)} can't be opened: {scheme}:// paths are not read."
+    hint = "gs://, s3://, http://, https:// and what else fsspec has a driver for; or copy it to a local folder first"
+    return ProfileError("unsupported_scheme", sentence, hint, EXIT_NOT_FOUND)

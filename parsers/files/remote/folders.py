@@ -1,0 +1,317 @@
+"""Profiles behind a URL: the search of `parsers.files.logdir` in buckets, on web servers, and wherever fsspec leads.
+
+Folders are listed, and nothing is downloaded until a profile is opened (`parsers.files.remote.cache`). A web server has
+folders where it draws index pages; else only the address of a file opens. Paths in here are URLs without what logs in,
+so that all of them may be printed; `HostFile.path` is the whole URL, and may not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import posixpath
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from html.parser import HTMLParser
+from urllib.parse import unquote, urljoin
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
+from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, Found, HostFile, empty, nearest, riegeli
+from tpuprof.parsers.files.remote.cache import distrust_if_changed
+from tpuprof.parsers.files.remote.files import (
+    Facts,
+    failures,
+    files_of,
+    is_missing,
+    modified_of,
+    open_stream,
+    size_of,
+    status_of,
+    trouble,
+    why,
+)
+from tpuprof.parsers.files.remote.urls import is_http, request_url, shown, split, without_login
+
+MAXIMUM_FOLDERS = 300  # each one takes a round trip
+MAXIMUM_ENTRIES = 50_000
+_INDEX_BYTES = 8 << 20
+MAXIMUM_ASKED = 1000  # files of a web server whose size is asked for, one by one
+_QUESTIONS_AT_ONCE = 8
+_LONGEST_NAME = 1024
+_FOLDER: Facts = {"type": "directory"}
+_FILE: Facts = {"type": "file"}
+
+
+def remote_limits(limits: SearchLimits) -> SearchLimits:
+    """The bounds of a search where each folder takes a round trip."""
+    entries, folders = min(limits.max_entries, MAXIMUM_ENTRIES), min(limits.max_folders, MAXIMUM_FOLDERS)
+    return replace(limits, max_entries=entries, max_folders=folders)
+
+
+def remote_place(url: str) -> tuple[RemotePlace, str, str]:
+    """Where a URL leads to: the place, the path there without slashes at its end, and the beginning of all its paths.
+
+    Raises:
+        ProfileError: as `parsers.files.remote.files.files_of`, or `not_found` for what is no address.
+    """
+    begin, path, _ = split(url)
+    try:
+        usable = "\0" not in url and bool(request_url(url).encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        usable = False
+    if not usable or (not path.strip("/") and begin.endswith("://") and not begin.startswith("memory")):
+        raise ProfileError("not_found", f"{shown(url)} names no bucket and no server.", LAYOUT_HINT, EXIT_NOT_FOUND)
+    place = RemotePlace(url)
+    return place, place.asked, without_login(begin)
+
+
+class RemotePlace:
+    """See `parsers.files.places.Place`; lives for one search, and remembers what it has listed."""
+
+    def __init__(self, url: str) -> None:
+        self._begin, path, self._query = split(url)
+        self._shown_begin = without_login(self._begin)
+        self.asked = self._shown_begin + path.rstrip("/")
+        self._asked_as_folder = path.endswith("/") or not path
+        self._is_http = is_http(url)
+        self._files = files_of(url)
+        self._facts: dict[str, Facts] = {}
+        self._questions = 0
+
+    def url(self, path: str) -> str:
+        """The whole address of a path: with the login that was given, and with the query for what was asked for."""
+        return self._begin + path[len(self._shown_begin) :] + (self._query if path == self.asked else "")
+
+    def walk(self, limits: SearchLimits) -> Walk:
+        """See `Place.walk`."""
+        return _RemoteWalk(limits, self)
+
+    def exists(self, path: str) -> bool:
+        """See `Place.exists`.
+
+        Raises:
+            ProfileError: `no_permission` or `connection`.
+        """
+        try:
+            self._known(path)
+        except failures() as error:
+            if is_missing(error) or (status_of(error) == 400 and MAGIC.search(path)):
+                return False
+            raise trouble(self.url(path), error) from error
+        return True
+
+    def is_folder(self, path: str) -> bool:
+        """See `Place.is_folder`."""
+        try:
+            return self._known(path).get("type") == "directory"
+        except failures():
+            return False
+
+    def name(self, path: str) -> str:
+        """See `Place.name`."""
+        name = path.rstrip("/").rpartition("/")[2]
+        return unquote(name, errors="surrogateescape") if self._is_http else name
+
+    def prepare(self, paths: Sequence[str]) -> None:
+        """See `Place.prepare`: asks a web server for sizes, of so many files; of others a listing has told them."""
+        if not self._is_http:
+            return
+        asked = paths[: max(MAXIMUM_ASKED - self._questions, 0)]
+        self._questions += len(paths)
+        for path in paths[len(asked) :]:
+            self._facts.setdefault(path, _FILE)
+        if len(asked) > 1:
+            with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
+                list(pool.map(self._ask_quietly, asked))
+
+    def inspect(self, path: str) -> Found | Problem:
+        """See `Place.inspect`."""
+        name = self.name(path)
+        text = printable(path)
+        if kind_of(name) == "riegeli":
+            return riegeli(text)
+        try:
+            facts = self._known(path)
+        except failures() as error:
+            wrong = trouble(self.url(path), error)
+            return Problem("unreadable", text, wrong.sentence, wrong.hint)
+        if facts.get("type") == "directory":
+            return Problem("not_a_file", text, f"{text} is a folder, not a file.", "open the folder")
+        size = size_of(facts)
+        if size == 0:
+            return empty(text)
+        distrust_if_changed(self.url(path), facts)
+        host = host_name(name) or NO_HOST_NAME
+        file = HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
+        return Found(file, (0, 0), False)
+
+    def modified(self, path: str) -> float:
+        """See `Place.modified`."""
+        return modified_of(self._facts.get(path, {}))
+
+    def begins_like_profile(self, path: str) -> bool:
+        """See `Place.begins_like_profile`."""
+        try:
+            stream, _ = open_stream(self._files, self.url(path))
+            try:
+                return stream.read(1) in FIRST_BYTES
+            finally:
+                stream.close()
+        except failures():
+            return True
+
+    def missing(self, path: str) -> ProfileError:
+        """See `Place.missing`; of the folders above only the next is looked into."""
+        parent, _, name = path.rpartition("/")
+        try:
+            names = [name for name, _ in self.listed(parent)] if len(parent) >= len(self._shown_begin) else []
+        except OSError:
+            names = []
+        if names:
+            return nearest(path, parent, name, sorted(names[:2000], key=natural_key))
+        hint = "check the address"
+        if self._is_http:
+            hint += "; a folder of a web server opens where the server draws an index of it"
+        return ProfileError("not_found", f"{printable(path)} does not exist.", hint, EXIT_NOT_FOUND)
+
+    def listed(self, path: str) -> Iterator[tuple[str, Facts]]:
+        """Names in a folder and what is known of them; names that no file can have are left out.
+
+        Raises:
+            OSError: the folder can't be listed, with the reason.
+        """
+        try:
+            entries = self._index(path) if self._is_http else self._list(path)
+        except failures() as error:
+            raise OSError(errno.EIO, why(error)) from error
+        for name, facts in entries:
+            plain = unquote(name, errors="surrogateescape") if self._is_http else name
+            if plain in ("", ".", "..") or "/" in plain or "\0" in plain or len(plain) > _LONGEST_NAME:
+                continue
+            if facts.get("type") == "directory" or not self._is_http:
+                self._facts[posixpath.join(path, name)] = facts
+            yield name, facts
+
+    def _ask_quietly(self, path: str) -> None:
+        with contextlib.suppress(*failures()):  # `inspect` asks again, and says what is wrong
+            self._known(path)
+
+    def _known(self, path: str) -> Facts:
+        """What is known of a path, asked for once.
+
+        Raises:
+            one of `failures()`.
+        """
+        facts = self._facts.get(path)
+        if facts is None:
+            facts = self._facts[path] = self._ask_http(path) if self._is_http else self._files.info(self.url(path))
+        return facts
+
+    def _ask_http(self, path: str) -> Facts:
+        """On the web every path is a file; what answers with a page, and is no profile by its name, may be a folder."""
+        if (path == self.asked and self._asked_as_folder) or path == self._shown_begin:
+            self._files.info(request_url(self._folder_url(path)))
+            return _FOLDER
+        facts = self._files.info(request_url(self.url(path)))
+        is_page = facts.get("mimetype") == "text/html" and kind_of(self.name(path)) == "other"
+        return _FOLDER if is_page else facts
+
+    def _folder_url(self, path: str) -> str:
+        begin, rest, query = split(self.url(path))
+        return f"{begin}{rest.rstrip('/')}/{query}"
+
+    def _list(self, path: str) -> list[tuple[str, Facts]]:
+        entries = []
+        whole = path.partition("://")[2].strip("/")
+        for facts in self._files.ls(self.url(path), detail=True):
+            name = str(facts.get("name", "")).strip("/")
+            if name != whole:  # a bucket's folder may hold a thing that stands for itself
+                entries.append((name.rpartition("/")[2], facts))
+        return entries
+
+    def _index(self, path: str) -> list[tuple[str, Facts]]:
+        """Links of an index page that lead to just below it."""
+        address = self._folder_url(path)
+        stream, _ = open_stream(self._files, address)
+        try:
+            page = bytearray()
+            while len(page) < _INDEX_BYTES and (data := stream.read(_INDEX_BYTES - len(page))):
+                page += data
+        finally:
+            stream.close()
+        links = _Links()
+        links.feed(page.decode("utf-8", "surrogateescape"))
+        base = without_login(split(request_url(address))[0]) + split(request_url(address))[1]
+        entries: dict[str, Facts] = {}
+        for link in links.found:
+            try:
+                where = _plain(request_url(urljoin(base, link)))
+            except ValueError:  # http://[
+                continue
+            if where.startswith(base):
+                name, slash, rest = where[len(base) :].partition("/")
+                if not rest and name:
+                    entries[name] = _FOLDER if slash else _FILE
+        return list(entries.items())
+
+
+def _plain(url: str) -> str:
+    """A web address without login; empty for one with a query, such as the links that sort a page."""
+    begin, path, query = split(url)
+    return "" if query else without_login(begin) + path
+
+
+class _Links(HTMLParser):
+    """Collects where the links of a page lead to."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Takes the links out of tags."""
+        if tag == "a":
+            self.found += [value for name, value in attrs if name == "href" and value]
+
+
+class _RemoteWalk(Walk):
+    """A search through the folders of a remote place."""
+
+    def __init__(self, limits: SearchLimits, place: RemotePlace) -> None:
+        super().__init__(limits)
+        self._place = place
+        self._listed: set[str] = set()
+
+    def begins_at(self, path: str) -> bool:
+        """See `Walk.begins_at`; links are not known here."""
+        return False
+
+    def list_folder(self, path: str) -> Folder | None:
+        """See `Walk.list_folder`."""
+        if path in self._listed:
+            return None
+        self._listed.add(path)
+        folder = Folder(path)
+        try:
+            for name, facts in self._place.listed(path):
+                if not self.may_take():
+                    break
+                if facts.get("type") == "directory":
+                    folder.subfolders.append((name, False))
+                else:
+                    folder.files[kind_of(name)].append(name)
+                    folder.modified = max(folder.modified, modified_of(facts))
+        except OSError as error:
+            self.denied.append((path, error))
+        return folder
+
+    def list_names(self, path: str, limit: int) -> list[str]:
+        """See `Walk.list_names`."""
+        try:
+            names = [name for _, (name, _) in zip(range(limit), self._place.listed(path), strict=False)]
+        except OSError:
+            return []
+        return sorted(names, key=natural_key)

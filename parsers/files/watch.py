@@ -1,0 +1,372 @@
+"""Watches a logdir for runs that come, change and go, by looking again.
+
+Folders are compared by what they hold, no service of the operating system is asked, so it works on network disks too.
+One look costs a `stat` for each folder that is watched, and a listing of those that changed and of the newest runs. A
+run is only told of when a further look finds it as it was: a capture that is still being written stays unsaid. Whatever
+vanishes or is forbidden between two looks is treated as not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, SearchLimits, Walk, folders_above, identity
+from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
+from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.parsers.files.run_state import UNREADABLE, State, agrees, hosts_state, is_profile, is_unfinished, run_state
+
+INTERVAL_SECONDS = 2.0
+"""How often to look."""
+
+PATIENCE = 5
+"""Looks that a folder with an empty or half-written file must stay as it is before it counts as finished."""
+
+MOST_FOLDERS = 512
+"""Folders that are watched for new ones inside, nearest first."""
+
+MOST_LISTED = 16
+"""Runs whose files are looked at each time, the newest; an older one when its folder changes."""
+
+_FRESH_SECONDS = 3.0
+"""A folder that changed so short a time ago may change again within the same tick of its clock."""
+
+_BELOW = SearchLimits(max_depth=4, max_entries=5_000)
+"""How far a new folder is searched for runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a look found.
+
+    Attributes:
+        new_runs: with at least one host; newest first.
+        changed_runs: that have other files than before, as when a further host's arrives.
+        gone: as they were.
+    """
+
+    new_runs: tuple[Run, ...] = ()
+    changed_runs: tuple[Run, ...] = ()
+    gone: tuple[Run, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.new_runs or self.changed_runs or self.gone)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A folder that is not as it was told, and for how many looks it has stayed so."""
+
+    state: State | None
+    looks: int = 0
+
+
+class LogdirWatch:
+    """Looks at a logdir again and again. One thread at a time.
+
+    Args:
+        logdir: what was found at first, or a path where nothing may be yet. What the path would lead to is what is
+            watched: a path to one run is watched for changes of that run. URLs are not watched.
+        limits: as given to `open_logdir`.
+        clock: seconds since 1970.
+
+    Attributes:
+        logdir: as of the last change that was told; None as long as nothing was there.
+    """
+
+    def __init__(
+        self, logdir: Logdir | str, limits: SearchLimits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._query = logdir if isinstance(logdir, str) else logdir.query
+        self.logdir: Logdir | None = None if isinstance(logdir, str) else logdir
+        self._limits = limits
+        self._clock = clock
+        self._told: dict[str, Run] = {}
+        self._settled: dict[str, State | None] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._start = local_path(self._query)
+        self._tops: frozenset[str] = frozenset()
+        self._folders: dict[str, int] = {}
+        self._subfolders: dict[str, frozenset[str]] = {}
+        self._modified: dict[str, int] = {}
+        self._is_remote = is_remote(self._query)
+        self._begun = False
+        if self.logdir is not None:
+            self._told = {run.path: run for run in self.logdir.runs if run.hosts}
+
+    def poll(self) -> Changes:
+        """Looks once. Never raises for what the file system does."""
+        if self._is_remote:
+            return Changes()
+        if not self._begun:
+            self._begin()
+        ready = [path for path in self._candidates() if self._is_ready(path)]
+        return self._refresh(ready) if ready else Changes()
+
+    # --- where to look
+
+    def _begin(self) -> None:
+        """Takes down what is there: folders in which runs may come, and the runs that are known."""
+        self._begun = True
+        tops = sorted({os.path.dirname(path) for path in self._told}) if MAGIC.search(self._start) else [self._start]
+        tops = [top for top in tops if os.path.isdir(top or ".")]
+        for run in self.logdir.runs if self.logdir is not None else ():
+            state = run_state(run.path)
+            if not run.hosts or (state is not None and agrees(run, state)):
+                self._settled[run.path] = state
+        found = self._watch_below(tops, self._limits)
+        if not tops and self.logdir is None:  # nothing there yet: what is nearest
+            above = os.path.dirname(os.path.abspath(self._start))
+            while above != os.path.dirname(above) and not os.path.isdir(above):
+                above = os.path.dirname(above)
+            tops = [above]
+            self._watch_below(tops, replace(self._limits, max_depth=0))
+        self._tops = frozenset(tops)
+        for path in found:
+            if path not in self._told and path not in self._settled:
+                self._pending[path] = _Pending(run_state(path), looks=-1)
+
+    def _watch_below(self, tops: Sequence[str], limits: SearchLimits) -> list[str]:
+        """Watches folders and what is below them but runs, which it returns."""
+        walk = Walk(replace(limits, max_entries=min(limits.max_entries, _BELOW.max_entries)))
+        walk.search(tops)
+        runs = []
+        for folder in walk.folders:
+            if folder.profiles():
+                runs.append(folder.path)
+            if len(self._folders) < MOST_FOLDERS and (folder.subfolders or not folder.profiles()):
+                self._folders[folder.path] = -1
+                self._subfolders[folder.path] = frozenset(name for name, _ in folder.subfolders)
+        return runs
+
+    def _candidates(self) -> Iterator[str]:
+        """Paths of runs that are to be looked at: new ones, the newest, those whose folder changed, those pending."""
+        paths = dict.fromkeys(self._pending)
+        for folder in list(self._folders):
+            paths.update(dict.fromkeys(self._found_in(folder)))
+        paths.update(dict.fromkeys([path for path in self._settled if path not in self._told][-MOST_LISTED:]))
+        known = newest_first(self._told.values())
+        paths.update(dict.fromkeys(run.path for run in known[:MOST_LISTED]))
+        for run in known[MOST_LISTED:]:
+            modified = _modified(run.path)
+            if self._modified.setdefault(run.path, modified) != modified:
+                self._modified[run.path] = modified
+                paths[run.path] = None
+        yield from paths
+
+    def _found_in(self, folder: str) -> list[str]:
+        """New runs in a watched folder, which may have become one itself."""
+        modified = _modified(folder)
+        if not modified:
+            self._lose(folder)
+        is_quiet = modified == self._folders.get(folder) and os.path.basename(folder) != "profile"
+        if not modified or is_quiet:
+            return []
+        if abs(self._clock() - modified / 1e9) > _FRESH_SECONDS:
+            self._folders[folder] = modified
+        holds_profiles, names = _listed(folder)
+        new = sorted(names - self._subfolders[folder], key=natural_key)
+        self._subfolders[folder] = frozenset(names)
+        paths = [path for name in new if self._may_lead_to_runs(path := os.path.join(folder, name))]
+        return [folder] * holds_profiles + (self._watch_below(paths, _BELOW) if paths else [])
+
+    def _lose(self, folder: str) -> None:
+        """Forgets a folder that is not there, so that it is a new one for the folder above when it comes back."""
+        self._subfolders[folder] = frozenset()
+        if folder in self._tops:
+            return
+        del self._folders[folder], self._subfolders[folder]
+        above, name = os.path.split(folder)
+        if above in self._folders:
+            self._folders[above] = -1
+            self._subfolders[above] -= {name}
+
+    def _may_lead_to_runs(self, path: str) -> bool:
+        """Whether a new folder lies where the query leads, and is no link to a folder above it."""
+        if os.path.basename(path) in self._limits.pruned:
+            return False
+        here, start = os.path.abspath(path) + os.sep, os.path.abspath(self._start) + os.sep
+        is_on_the_way = here.startswith(start) or start.startswith(here) or bool(MAGIC.search(self._start))
+        return is_on_the_way and not (os.path.islink(path) and identity(path) in folders_above(path))
+
+    # --- what is there
+
+    def _is_ready(self, path: str) -> bool:
+        """Whether a run differs from what was told of it and has stayed as it is since the last look."""
+        state = run_state(path)
+        if state is UNREADABLE:
+            return False
+        if path in self._settled and self._settled[path] == state:
+            self._pending.pop(path, None)
+            return False
+        pending = self._pending.get(path)
+        if pending is None or pending.state != state:
+            self._pending[path] = _Pending(state)
+            return False
+        pending.looks += 1
+        return pending.looks >= (PATIENCE if is_unfinished(state) else 1)
+
+    def _refresh(self, ready: list[str]) -> Changes:
+        """Searches the logdir anew and compares its runs with those that were told of."""
+        for path in ready:
+            self._settled[path] = self._pending.pop(path).state
+        try:
+            found = open_logdir(self._query, self._limits)
+        except ProfileError:
+            found = None
+        ready_set = {os.path.abspath(path) for path in ready}
+        for run in found.runs if found is not None else ():  # that came while this look went on
+            if run.hosts and run.path not in self._told and os.path.abspath(run.path) not in ready_set:
+                self._pending.setdefault(run.path, _Pending(run_state(run.path)))
+        waiting = {os.path.abspath(path) for path in self._pending}
+        runs = [run for run in found.runs if os.path.abspath(run.path) not in waiting] if found is not None else []
+        now = {run.path: run for run in runs if run.hosts}
+        if found is not None:
+            kept = [self._told[path] for path in self._told if os.path.abspath(path) in waiting]
+            order = newest_first((*runs, *kept))
+            self.logdir = replace(found, runs=tuple(order)) if order else self.logdir
+        changes = Changes(
+            tuple(run for path, run in now.items() if path not in self._told),
+            tuple(run for path, run in now.items() if path in self._told and _differs(run, self._told[path])),
+            tuple(run for path, run in self._told.items() if path not in now and os.path.abspath(path) in ready_set),
+        )
+        for run in changes.gone:
+            del self._told[run.path]
+            self._settled.pop(run.path, None)
+        self._told.update(now)
+        return changes
+
+
+def _listed(folder: str) -> tuple[bool, set[str]]:
+    """Whether a folder holds profiles, and the names of the folders in it; nothing where it may not be listed."""
+    holds_profiles, names = False, set()
+    with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # a link that leads round in circles
+                if entry.is_dir():
+                    names.add(entry.name)
+                    continue
+            holds_profiles |= is_profile(entry.name)
+    return holds_profiles, names
+
+
+def _differs(one: Run, other: Run) -> bool:
+    return one.hosts != other.hosts or one.problems != other.problems
+
+
+def _modified(path: str) -> int:
+    """Nanoseconds since 1970, 0 where nothing is there."""
+    try:
+        return os.stat(path or ".").st_mtime_ns
+    except OSError:
+        return 0
+
+
+def follow(
+    watched: LogdirWatch,
+    tell: Callable[[Changes], object],
+    stopped: threading.Event,
+    interval: float = INTERVAL_SECONDS,
+) -> None:
+    """Looks at a logdir until `stopped` is set, and tells of each change; to be run on a thread of its own.
+
+    On a slow disk it looks less often, so that looking takes at most a twentieth of the time.
+    """
+    pause = interval
+    while not stopped.wait(pause):
+        began = time.monotonic()
+        changes = watched.poll()
+        pause = max(interval, 20 * (time.monotonic() - began))
+        if changes and not stopped.is_set():
+            tell(changes)
+
+
+# --- waiting for one
+
+
+def wait_for_run(
+    path: str,
+    after: float = 0.0,
+    timeout: float | None = None,
+    on_wait: Callable[[float], object] = lambda _: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+    *,
+    interval: float = INTERVAL_SECONDS,
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.time,
+) -> Run:
+    """The newest finished run at a path, waiting for one where there is none.
+
+    This is what ``--latest`` does: with ``after=0`` it returns the newest run at once where one is there, or else the
+    first that is written; with the `Run.modified` of what is shown it returns the next. A path that does not exist yet
+    is waited for as well.
+
+    Args:
+        path: as for `open_logdir`.
+        after: seconds since 1970; a run's newest file must be later. Files' times, not the times in runs' names, which
+            are in the time zone of whoever wrote them.
+        timeout: seconds; None waits as long as it takes.
+        on_wait: called after each look that found nothing, with the seconds waited so far.
+        is_cancelled: asked before each look.
+        interval: seconds between looks; sleep and clock as in `time`.
+
+    Raises:
+        ProfileError: `not_found` (exit code 3) after the timeout, and at once for a path that can never be one.
+        Cancelled: `is_cancelled` said so.
+    """
+    if not path or "\0" in path or is_remote(path):
+        try:
+            open_logdir(path)
+        except ProfileError as error:
+            if error.code != "not_found" or not path or "\0" in path:
+                raise
+    began = clock()
+    seen: dict[str, State | None] = {}
+    while True:
+        if is_cancelled():
+            raise Cancelled
+        run = _newest_finished(path, after, seen, clock())
+        if run is not None:
+            return run
+        waited = clock() - began
+        if timeout is not None and waited >= timeout:
+            raise ProfileError(
+                "not_found",
+                f"No new run in {shown(path)} within {timeout:.0f} s.",
+                "is the program capturing, and into this folder?",
+                EXIT_NOT_FOUND,
+            )
+        on_wait(waited)
+        sleep(interval)
+
+
+def _newest_finished(path: str, after: float, seen: dict[str, State | None], now: float) -> Run | None:
+    """The newest run later than `after` that was the same at the last look, or that nobody has written to for long.
+
+    Args:
+        seen: path to state at the last look; is brought up to date.
+    """
+    try:
+        runs = open_logdir(path).runs
+    except ProfileError:
+        return None
+    for run in sorted(runs, key=lambda run: -run.modified):
+        if not run.hosts or run.modified <= after:
+            continue
+        state = hosts_state(run) if is_remote(path) else run_state(run.path)
+        is_same = seen.get(run.path, ()) == state
+        seen[run.path] = state
+        if state is None or state is UNREADABLE:
+            continue
+        quiet_for = now - max(at for _, _, at in state) / 1e9
+        if is_unfinished(state) and quiet_for < PATIENCE * INTERVAL_SECONDS:
+            continue
+        if is_same or quiet_for > _FRESH_SECONDS:
+            return run
+    return None

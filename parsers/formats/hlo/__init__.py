@@ -1,0 +1,1 @@
+"""HLO modules: files, instructions, shapes, matrix products."""

@@ -1,0 +1,315 @@
+"""Compiled HLO modules in files of their own: found by name, read with every bound that a damaged file calls for.
+
+XProf keeps a run's programs beside its profile as ``jit_step(123).hlo_proto.pb``. XLA writes them where
+``--xla_dump_to`` says, several stages a module: ``module_0001.jit_step.cl_9.after_optimizations.hlo.pb`` has the buffer
+assignment, ``…after_codegen.hlo.pb`` and the others have none. What is inside may be an `HloProto`, an `HloModuleProto`
+(no buffer assignment then) or an `HloSnapshot` (an `HloProto` in its field 1), gzipped or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
+
+LARGEST_BYTES = 2**31 - 1
+"""No protobuf message may be larger, so neither writer nor reader can have one that is."""
+
+OnProgress = Callable[[int, int], None]
+"""Called with bytes read and bytes in all."""
+
+_MOST_ENTRIES = 200_000  # of a folder
+_CHUNK = 4 << 20
+_GZIP_FLOOR, _GZIP_RATIO = 64 << 20, 200  # modules shrink some 4 to 10 times
+
+_HLO_NAME = re.compile(r"(.+?)\.(hlo_proto|hlo_snapshot|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
+_WITH_ID = re.compile(r"(.*)\((\d{1,20})\)", re.DOTALL)
+_DUMPED = re.compile(
+    r"((?:\d+\.)?module_\d+)\.(.+?)(?:\.cl_\d+|\.sm_\d+)?\.(\d{4}\..*|[^.]*(?:before|after)_.*|[^.]*)", re.DOTALL
+)
+_TEXT_NAME = re.compile(r".+\.(txt|hlo|mlir|dot|html)", re.DOTALL)
+_OPCODE = re.compile(rb"[a-z][a-z0-9-]*")
+
+_DUMP_HINT = "make the dump with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
+_AGAIN_HINT = "copy or write the file again"
+
+
+@dataclass(frozen=True, slots=True)
+class HloFile:
+    """One module in a file.
+
+    Attributes:
+        path: as to be opened.
+        name: the module's, by the file's name: ``jit_step``.
+        program_id: None where the file's name has none.
+        size_bytes: on disk, so compressed for a gzipped file.
+        stage: of the compiler, ``after_optimizations``; empty where the name does not say.
+    """
+
+    path: str
+    name: str
+    program_id: int | None
+    size_bytes: int
+    stage: str
+
+
+def find_hlo_files(path: str) -> tuple[HloFile, ...]:
+    """The HLO modules in a folder, one file each, or the one file that `path` names.
+
+    Of several stages of a module the one with a buffer assignment is taken, else the one that should have it. Folders
+    inside are not entered. A file that is named itself is taken whatever its name, unless that says it is a text.
+
+    Returns:
+        In natural order of the files' names; none where a folder has no such file.
+
+    Raises:
+        ProfileError: `not_found`, `unreadable` or `not_a_file`; `text_dump` where there are text dumps alone.
+    """
+    path = os.path.expanduser(path)
+    found = _status(path)
+    if stat.S_ISDIR(found.st_mode):
+        return _in_folder(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise ProfileError("not_a_file", f"{printable(path)} is neither a file nor a folder.", _DUMP_HINT)
+    name = os.path.basename(path)
+    if _TEXT_NAME.fullmatch(name):
+        raise _text_dump(f"{printable(name)} is a text")
+    return (_named(path, found.st_size).file,)
+
+
+def read_hlo_file(file: HloFile, on_progress: OnProgress | None = None) -> HloModule:
+    """Reads a module; see `why_no_assignment` for one that is not whole.
+
+    Args:
+        file: of `find_hlo_files`.
+        on_progress: told of every chunk.
+
+    Raises:
+        ProfileError: `not_found`, `unreadable` or `not_a_file`, `empty_file`, `too_large`, `truncated` (a gzip stream
+            that ends early) or `corrupt`.
+    """
+    name = printable(os.path.basename(file.path))
+    with _opened(file.path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size > LARGEST_BYTES:
+            raise _too_large(name, f"has {size:,} bytes")
+        # A hole at the start, as in a file that was set aside and not written: no message begins so.
+        data = b"" if os.pread(descriptor, 1, 0) == b"\0" else _content(descriptor, size, name, on_progress)
+    if not size:
+        raise ProfileError("empty_file", f"{name} is empty.", _AGAIN_HINT)
+    proto = _decoded(data)
+    if proto is None:
+        sentence = f"{name} is damaged or no HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
+        raise ProfileError("corrupt", sentence, f"{_AGAIN_HINT}, or {_DUMP_HINT}")
+    return HloModule(proto)
+
+
+def why_no_assignment(file: HloFile, module: HloModule) -> str | None:
+    """A sentence on a module that came without its buffer assignment, None for one that has it."""
+    if module.proto.buffer_assignment.buffer_allocations:
+        return None
+    name = printable(os.path.basename(file.path))
+    which = "" if file.stage == "after_optimizations" else "; of a dump, after_optimizations.hlo.pb has it"
+    return f"{name} holds the module without its buffer assignment, so nothing is known of its memory{which}."
+
+
+# --- finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file, and what is alike in the names of all stages of its module; None for a file on its own."""
+
+    file: HloFile
+    group: str | None
+
+
+def _in_folder(path: str) -> tuple[HloFile, ...]:
+    groups: dict[str, list[HloFile]] = {}
+    has_text = False
+    try:
+        with os.scandir(path) as entries:
+            for entry in itertools.islice(entries, _MOST_ENTRIES):
+                has_text = has_text or bool(re.match(r"module_\d+\..*\.txt$", entry.name))
+                if entry.name.startswith("._") or not _HLO_NAME.fullmatch(entry.name):
+                    continue
+                with contextlib.suppress(OSError):  # gone, or a link to nowhere
+                    if entry.is_file():
+                        found = _named(entry.path, entry.stat().st_size)
+                        groups.setdefault(found.group or entry.name, []).append(found.file)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not groups and has_text:
+        raise _text_dump(f"{printable(path)} has HLO modules as texts only")
+    chosen = [_best(stages) for stages in groups.values()]
+    return tuple(sorted(chosen, key=lambda file: natural_key(os.path.basename(file.path))))
+
+
+def _named(path: str, size: int) -> _Found:
+    """What a file's name says."""
+    base = os.path.basename(path)
+    match = _HLO_NAME.fullmatch(base)
+    stem = match[1] if match else re.sub(r"(?:\.pb)?(?:\.gz)?$", "", base) or base
+    with_id = _WITH_ID.fullmatch(stem)
+    if with_id:
+        number = int(with_id[2])
+        return _Found(HloFile(path, with_id[1], number if number < 2**64 else None, size, ""), None)
+    dumped = _DUMPED.fullmatch(stem)
+    if dumped and match:
+        return _Found(HloFile(path, dumped[2], None, size, dumped[3]), f"{dumped[1]}.{dumped[2]}")
+    return _Found(HloFile(path, stem, None, size, ""), None)
+
+
+def _best(stages: list[HloFile]) -> HloFile:
+    """The stage to read: the first that has a buffer assignment, in the order in which they are likely to."""
+    ordered = sorted(stages, key=lambda file: (_rank(file.stage), natural_key(file.stage), file.path))
+    if len(ordered) == 1:
+        return ordered[0]
+    return next((file for file in ordered if _has_assignment(file.path)), ordered[0])
+
+
+def _rank(stage: str) -> int:
+    ends = ("after_optimizations", "after_buffer_assignment", "after_codegen", "before_buffer_assignment")
+    number = next((number for number, end in enumerate(ends) if stage.endswith(end)), len(ends))
+    return number + 1 if stage.endswith("before_optimizations") else number
+
+
+def _has_assignment(path: str) -> bool:
+    """Whether an uncompressed HloProto has a field 3, from the headers of its fields alone."""
+    try:
+        with _opened(path) as descriptor:
+            head = os.pread(descriptor, 16, 0)
+            fields = split_fields(head)
+            if not len(fields.number) or (int(fields.number[0]), int(fields.wire[0])) != (1, 2):
+                return False
+            return os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
+    except (ProfileError, OSError, OverflowError):
+        return False
+
+
+# --- reading
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """A regular file's descriptor; a pipe that nobody writes to does not hold it up."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ProfileError("not_a_file", f"{printable(path)} is not a regular file.", _DUMP_HINT)
+        yield descriptor
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _content(descriptor: int, size: int, name: str, on_progress: OnProgress | None) -> bytes:
+    """All of a file, inflated where it begins like gzip."""
+    out = bytearray()
+    inflater = zlib.decompressobj(wbits=31) if os.pread(descriptor, 2, 0) == GZIP_MAGIC else None
+    limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
+    at = 0
+    while at < size:
+        data = os.pread(descriptor, min(_CHUNK, size - at), at)
+        if not data:
+            break  # cut while it was read
+        at += len(data)
+        if inflater is None:
+            out += data
+        else:
+            _inflate(inflater, data, out, limit, name)
+        if on_progress is not None:
+            on_progress(at, size)
+    if inflater is not None and not inflater.eof:
+        sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
+        raise ProfileError("truncated", sentence, _AGAIN_HINT)
+    return bytes(out)
+
+
+def _inflate(inflater: zlib._Decompress, data: bytes, out: bytearray, limit: int, name: str) -> None:
+    """Appends what a chunk inflates to, never more than `limit` and one step."""
+    try:
+        while data and not inflater.eof:
+            out += inflater.decompress(data, _CHUNK)
+            data = inflater.unconsumed_tail
+            if len(out) > limit:
+                raise _too_large(name, f"inflates to more than {limit:,} bytes")
+    except zlib.error as error:
+        sentence = f"{name} is damaged: its gzip stream breaks after {len(out):,} bytes of the module."
+        raise ProfileError("corrupt", sentence, _AGAIN_HINT) from error
+
+
+def _decoded(data: bytes) -> hlo_pb2.HloProto | None:
+    """The module in any of the three messages; None where it reads as none of them."""
+    for decode in (hlo_pb2.HloProto.FromString, _of_module, _of_snapshot):
+        try:
+            proto = decode(data)
+        except DecodeError:
+            continue
+        if _is_module(proto.hlo_module):
+            return proto
+    return None
+
+
+def _of_module(data: bytes) -> hlo_pb2.HloProto:
+    proto = hlo_pb2.HloProto()
+    proto.hlo_module.MergeFromString(data)
+    return proto
+
+
+def _of_snapshot(data: bytes) -> hlo_pb2.HloProto:
+    fields = split_fields(data)
+    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+        if (number, wire) == (1, 2) and end <= len(data):
+            return hlo_pb2.HloProto.FromString(data[int(begin) : int(end)])
+    raise DecodeError("no field 1")
+
+
+def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
+    """Whether it has an instruction with an opcode; bytes of another message read as one do not come to that."""
+    return any(_OPCODE.fullmatch(one.opcode) for part in module.computations for one in part.instructions)
+
+
+# --- what is wrong
+
+
+def _status(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:
+    shown = printable(path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
+        return ProfileError("not_found", f"{shown} does not exist.", "check the path", EXIT_NOT_FOUND)
+    why = (error.strerror or str(error)).lower()
+    return ProfileError("unreadable", f"{shown} cannot be read: {why}.", f"check its permissions: ls -l {shown}")
+
+
+def _too_large(name: str, how: str) -> ProfileError:
+    sentence = f"{name} is too large for an HLO module: it {how}, and a protobuf message ends at 2 GiB."
+    return ProfileError("too_large", sentence, _AGAIN_HINT)
+
+
+def _text_dump(what: str) -> ProfileError:
+    return ProfileError("text_dump", f"{what}, and texts do not hold the buffer assignment.", _DUMP_HINT)

@@ -1,0 +1,281 @@
+"""How well the matrix products of an instruction fill a TPU's matrix unit: an estimate from shapes, not measured.
+
+A product of [m, k] by [k, n] keeps k x n blocks of one operand in the unit, which is a square of 128 (TPU v2 to v5) or
+256 (v6 and later) multipliers a side, and feeds it rows of the other, eight at a time. A size that is no multiple of
+the block is padded, and the padding is multiplied like the rest. The compiler may lay a product out otherwise (swap
+the operands, fold small dimensions together), so a low share is a hint where to look.
+
+TPU compilers write dots as convolutions, whose spatial dimensions may stand for batch, row, contraction or feature
+dimensions; they are told apart by which window positions meet the input.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import element_bits
+from tpuprof.parsers.formats.proto import hlo_pb2
+
+ROWS = 8
+"""Rows that a matrix unit takes at a time: the sublanes of a vector register."""
+
+MEANING = {"m": "rows", "k": "contraction", "n": "output features"}
+"""What the dimensions of a product stand for."""
+
+_LIMIT = 2**63
+_VERSION = re.compile(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
+_SAMPLES = 8
+_MAX_RANK = 64  # of an operand; no compiler writes more, a hostile file may
+
+_GROUPED = "grouped convolutions are not modelled"
+_NO_SHAPES = "the shapes of its operands are unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWork:
+    """One dot or convolution as products of [m, k] by [k, n].
+
+    Attributes:
+        name: of the instruction.
+        opcode: ``dot`` or ``convolution``.
+        m: rows: batch and spatial positions of the output; None where unknown, as are `k` and `n` then.
+        k: contraction: input features times the positions of the window.
+        n: output features.
+        batch: how many such products, independent of each other.
+        padded_m: `m` rounded up to a multiple of `ROWS`.
+        padded_k, padded_n: rounded up to multiples of the matrix unit's side.
+        share: m k n over the product of the padded sizes, 0 to 1; None where unknown.
+        padded_dimension: the dimension that loses most, ``m``, ``k`` or ``n``; None where nothing is padded.
+        meaning: of that dimension in words, see `MEANING`.
+        reason: why `share` is None, else empty.
+    """
+
+    name: str
+    opcode: str
+    m: int | None
+    k: int | None
+    n: int | None
+    batch: int | None
+    padded_m: int | None
+    padded_k: int | None
+    padded_n: int | None
+    share: float | None
+    padded_dimension: str | None
+    meaning: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    m: int
+    k: int
+    n: int
+    batch: int
+
+
+def mxu_side(device_type: str | None) -> int | None:
+    """Multipliers on a side of the matrix unit, by the device's name: 128 for TPU v2 to v5, 256 from v6 on.
+
+    Taken from the published generations, not read from the profile. None for other devices and unknown names.
+    """
+    match = _VERSION.search(device_type or "")
+    version = 0 if match is None else int(match[1])
+    if version < 2:
+        return None
+    return 128 if version <= 5 else 256
+
+
+def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ...]:
+    """Every dot and convolution in an instruction, or in what it fuses or calls, at any depth, in program order.
+
+    Args:
+        module: the compiled program.
+        name: of the instruction; () where the module has none of this name.
+        mxu: the matrix unit's side, see `mxu_side`.
+    """
+    start = module.instruction_proto(name)
+    if start is None or mxu <= 0:
+        return ()
+    return tuple(_work(module, proto, mxu) for proto in _products(module, start))
+
+
+def matrix_bits(module: HloModule, name: str) -> int | None:
+    """Bits of an element of the wider operand of an instruction's dots and convolutions; of several the widest.
+
+    None where the module has no such instruction, it holds no product, or their types are unknown.
+    """
+    start = module.instruction_proto(name)
+    if start is None:
+        return None
+    operands = (operand for proto in _products(module, start) for operand in module.operand_protos(proto)[:2])
+    return max((bits for operand in operands if operand and (bits := element_bits(operand.shape))), default=None)
+
+
+def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator[hlo_pb2.HloInstructionProto]:
+    """The dots and convolutions that an instruction stands for; each computation is entered once."""
+    entered: set[int] = set()
+    waiting = [start]
+    while waiting:
+        proto = waiting.pop()
+        if proto.opcode in (b"dot", b"convolution"):
+            yield proto
+            continue
+        computation = module.wrapped(proto)
+        if computation is not None and computation.id not in entered:
+            entered.add(computation.id)
+            waiting.extend(reversed(computation.instructions))
+
+
+def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> MatrixWork:
+    found = _sizes(module, proto)
+    name, opcode = proto.name.decode("utf-8", "replace"), proto.opcode.decode("utf-8", "replace")
+    if isinstance(found, str):
+        return MatrixWork(name, opcode, None, None, None, None, None, None, None, None, None, None, found)
+    sizes = {"m": found.m, "k": found.k, "n": found.n}
+    padded = {
+        key: -(-size // block) * block for (key, size), block in zip(sizes.items(), (ROWS, mxu, mxu), strict=True)
+    }
+    filled = {key: size / padded[key] for key, size in sizes.items()}
+    worst = min(filled, key=lambda key: filled[key])
+    dimension = worst if sizes[worst] < padded[worst] else None
+    return MatrixWork(
+        name=name,
+        opcode=opcode,
+        m=found.m,
+        k=found.k,
+        n=found.n,
+        batch=found.batch,
+        padded_m=padded["m"],
+        padded_k=padded["k"],
+        padded_n=padded["n"],
+        share=(found.m * found.k * found.n) / (padded["m"] * padded["k"] * padded["n"]),
+        padded_dimension=dimension,
+        meaning=None if dimension is None else MEANING[dimension],
+    )
+
+
+def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | str:
+    """Sizes of a product, or why they are unknown."""
+    operands = module.operand_protos(proto)
+    if len(operands) < 2 or operands[0] is None or operands[1] is None:
+        return _NO_SHAPES
+    left, right, out = (list(shape.dimensions) for shape in (operands[0].shape, operands[1].shape, proto.shape))
+    sizes = (*left, *right, *out)
+    if max(len(left), len(right), len(out)) > _MAX_RANK or min(sizes, default=1) < 0:
+        return _NO_SHAPES
+    if 0 in sizes:
+        return "one of its dimensions is 0"
+    found = _dot(proto, left, right) if proto.opcode == b"dot" else _convolution(proto, left, right, out)
+    if isinstance(found, _Sizes) and max(found.m, found.k, found.n, found.batch) >= _LIMIT:
+        return "its dimensions are too large to be true"
+    return found
+
+
+def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequence[int]) -> _Sizes | str:
+    numbers = proto.dot_dimension_numbers
+    inner, batch = list(numbers.lhs_contracting_dimensions), list(numbers.lhs_batch_dimensions)
+    right_inner, right_batch = list(numbers.rhs_contracting_dimensions), list(numbers.rhs_batch_dimensions)
+    if not (_distinct(inner + batch, len(left)) and _distinct(right_inner + right_batch, len(right))):
+        return _NO_SHAPES
+    return _Sizes(
+        m=_product(left[at] for at in range(len(left)) if at not in {*inner, *batch}),
+        k=_product(left[at] for at in inner),
+        n=_product(right[at] for at in range(len(right)) if at not in {*right_inner, *right_batch}),
+        batch=_product(left[at] for at in batch),
+    )
+
+
+def _convolution(
+    proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequence[int], out: Sequence[int]
+) -> _Sizes | str:
+    """Sizes of a convolution; 0 group counts are those of writers that leave the usual 1 out."""
+    if proto.feature_group_count > 1 or proto.batch_group_count > 1:
+        return _GROUPED
+    numbers, window = proto.convolution_dimension_numbers, proto.window.dimensions
+    lefts = [*numbers.input_spatial_dimensions, numbers.input_batch_dimension, numbers.input_feature_dimension]
+    rights = [*numbers.kernel_spatial_dimensions]
+    rights += [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension]
+    outs = [*numbers.output_spatial_dimensions, numbers.output_batch_dimension, numbers.output_feature_dimension]
+    for ats, shape in ((lefts, left), (rights, right), (outs, out)):
+        if len(ats) != len(shape) or not _distinct(ats, len(shape)) or len(window) != len(shape) - 2:
+            return _NO_SHAPES
+    m, k, n = out[outs[-2]], right[rights[-2]], out[outs[-1]]
+    batch = 1
+    for index, dimension in enumerate(window):
+        spatial = _Spatial(left[lefts[index]], right[rights[index]], out[outs[index]], dimension)
+        if spatial.is_batch():
+            batch *= spatial.out
+        elif spatial.is_feature():
+            n *= spatial.out
+        else:
+            m *= spatial.out
+            k *= spatial.kernel
+    return _Sizes(m, k, n, batch)
+
+
+class _Spatial:
+    """One spatial dimension of a convolution: sizes of input, kernel and output, and the window over it."""
+
+    def __init__(self, size: int, kernel: int, out: int, window: hlo_pb2.WindowDimension) -> None:
+        self.input, self.kernel, self.out = size, kernel, out
+        self._stride, self._before = max(1, window.stride), window.padding_low
+        self._step, self._spread = max(1, window.window_dilation), max(1, window.base_dilation)
+
+    def is_batch(self) -> bool:
+        """Whether each output position meets one input position through one position of the kernel, each its own."""
+        if not self.input == self.kernel == self.out or self.kernel == 1:
+            return False
+        return self._one_each(inputs_differ=True)
+
+    def is_feature(self) -> bool:
+        """Whether the one input position meets each output position through a kernel position of its own."""
+        if self.input != 1 or self.kernel != self.out or self.kernel == 1:
+            return False
+        return self._one_each(inputs_differ=False)
+
+    def _one_each(self, inputs_differ: bool) -> bool:
+        """Looks at the first and the last few output positions: real windows are regular in between."""
+        positions = sorted({*range(min(_SAMPLES, self.out)), *range(max(0, self.out - _SAMPLES), self.out)})
+        met = [self._meets(position) for position in positions]
+        pairs = [pair for pair in met if pair is not None]
+        if len(pairs) != len(positions):
+            return False
+        kernels, inputs = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+        return len(kernels) == len(pairs) and len(inputs) == (len(pairs) if inputs_differ else 1)
+
+    def _meets(self, position: int) -> tuple[int, int] | None:
+        """The kernel and input position that make an output position, None unless it is exactly one pair.
+
+        Kernel position r lies at ``position * stride - padding + r * step`` of the input, spread out by `_spread`.
+        """
+        base = position * self._stride - self._before
+        last = (self.input - 1) * self._spread
+        low = max(0, -(base // self._step))  # the first r with base + r * step >= 0
+        high = min(self.kernel - 1, (last - base) // self._step)
+        # base + r * step must be a multiple of the spread: every `period`-th r is, or none
+        common = math.gcd(self._step, self._spread)
+        if base % common:
+            return None
+        period = self._spread // common
+        first = -(base // common) * pow(self._step // common, -1, period) % period
+        low += (first - low) % period
+        if not low <= high < low + period:
+            return None
+        return low, (base + low * self._step) // self._spread
+
+
+def _distinct(numbers: Sequence[int], rank: int) -> bool:
+    return len(set(numbers)) == len(numbers) and all(0 <= number < rank for number in numbers)
+
+
+def _product(sizes: Iterator[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+        if total >= _LIMIT:
+            return _LIMIT
+    return total

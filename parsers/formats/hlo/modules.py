@@ -1,0 +1,216 @@
+"""One compiled HLO module: its instructions, what fusions hold, and the HLO text of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.formats.hlo.shapes import shape_text
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.walk import text
+
+_WRAPPERS = frozenset((b"fusion", b"call", b"async-start", b"async-update", b"async-done"))
+_WITH_DIMENSIONS = frozenset((b"broadcast", b"concatenate", b"reduce", b"reverse", b"transpose"))
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One HLO instruction.
+
+    Attributes:
+        name: unique in its module, without ``%``.
+        opcode: such as ``fusion``, ``convolution`` or ``copy-start``.
+        shape: of its result, in XLA's notation with layouts; a tuple's in parentheses.
+        operands: names of its operands; one that the module lacks is left out.
+        expression: compact HLO text, ``%add.4 = f32[5,1024]{1,0:T(8,128)} add(%broadcast.8, %param_0)``.
+        framework_op: where it comes from, ``jit(step)/layer/dot_general``; None where the compiler does not say.
+        source: ``file:line``; None where the compiler does not say.
+        is_fusion: whether it is a fusion of other instructions.
+    """
+
+    name: str
+    opcode: str
+    shape: str
+    operands: tuple[str, ...]
+    expression: str
+    framework_op: str | None
+    source: str | None
+    is_fusion: bool
+
+
+class HloModule:
+    """One compiled program.
+
+    Attributes:
+        proto: the whole decoded proto, buffer assignment included.
+        name: the module's name, such as ``jit_step``.
+    """
+
+    def __init__(self, proto: hlo_pb2.HloProto) -> None:
+        self.proto = proto
+        module = proto.hlo_module
+        self.name = text(module.name)
+        self._frames = module.stack_frame_index
+        self._by_name: dict[str, hlo_pb2.HloInstructionProto] = {}
+        self._by_id: dict[int, hlo_pb2.HloInstructionProto] = {}
+        self._computations: dict[int, hlo_pb2.HloComputationProto] = {}
+        for computation in module.computations:  # of repeated ids and names the first one counts
+            self._computations.setdefault(computation.id, computation)
+            for instruction in computation.instructions:
+                self._by_name.setdefault(text(instruction.name), instruction)
+                self._by_id.setdefault(instruction.id, instruction)
+
+    def instruction(self, name: str) -> Instruction | None:
+        """The instruction of this name, with or without ``%``; None where the module has none."""
+        proto = self.instruction_proto(name)
+        return None if proto is None else self._read(proto)
+
+    def fused(self, name: str) -> tuple[Instruction, ...]:
+        """What a fusion, a call or an asynchronous operation wraps: its computation's instructions in program order.
+
+        Parameters are left out. () where the instruction wraps nothing or is not there; loops, branches and the small
+        computations of a reduce or a sort are not wrapped. A done or update wraps what its start does.
+        """
+        proto = self.instruction_proto(name)
+        computation = None if proto is None else self.wrapped(proto)
+        if computation is None:
+            return ()
+        return tuple(self._read(inner) for inner in self._in_order(computation) if inner.opcode != b"parameter")
+
+    def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
+        """The instruction of this name as the compiler wrote it."""
+        return self._by_name.get(name.removeprefix("%"))
+
+    def instruction_by_id(self, number: int) -> hlo_pb2.HloInstructionProto | None:
+        """The instruction of this id; None where the module has none."""
+        return self._by_id.get(number)
+
+    def source(self, proto: hlo_pb2.HloInstructionProto) -> str | None:
+        """``file:line`` where an instruction comes from; None where the compiler does not say."""
+        return self._source(proto.metadata)
+
+    def stack(self, proto: hlo_pb2.HloInstructionProto) -> tuple[str, ...]:
+        """The calls that an instruction comes from, ``file:line function`` each, the innermost first.
+
+        () where the compiler gives none; a frame without a place is left out, a chain that returns to itself ends.
+        """
+        frames = self._frames.stack_frames
+        number, met, found = proto.metadata.stack_frame_id, set[int](), list[str]()
+        while 0 < number <= len(frames) and number not in met:
+            met.add(number)
+            frame = frames[number - 1]
+            found += self._place(frame.file_location_id)
+            number = frame.parent_frame_id
+        return tuple(found)
+
+    def _place(self, number: int) -> list[str]:
+        """``file:line function`` of a file location; [] where the table lacks it or its file."""
+        places, files, functions = self._frames.file_locations, self._frames.file_names, self._frames.function_names
+        if not 0 < number <= len(places):
+            return []
+        place = places[number - 1]
+        file, function = _entry(files, place.file_name_id), _entry(functions, place.function_name_id)
+        where = f"{file}:{place.line}" if place.line > 0 else file
+        return [f"{where} {function}" if function else where] if file else []
+
+    def operand_protos(self, proto: hlo_pb2.HloInstructionProto) -> tuple[hlo_pb2.HloInstructionProto | None, ...]:
+        """The operands, None for one that the module lacks."""
+        return tuple(self._by_id.get(operand) for operand in proto.operand_ids)
+
+    def wrapped(self, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloComputationProto | None:
+        """The computation that a fusion, a call or an asynchronous operation wraps, see `fused`."""
+        met: set[int] = set()
+        while proto.opcode in _WRAPPERS:
+            for called in proto.called_computation_ids:
+                if called in self._computations:
+                    return self._computations[called]
+            start = self._by_id.get(proto.operand_ids[0]) if proto.operand_ids else None
+            if start is None or not proto.opcode.startswith(b"async-") or proto.id in met:
+                break
+            met.add(proto.id)
+            proto = start
+        return None
+
+    def _in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
+        """In scheduled order where the compiler scheduled the computation, else as stored: operands come first."""
+        sequences = self.proto.hlo_module.schedule.sequences
+        order = sequences[computation.id].instruction_ids if computation.id in sequences else ()
+        own = {instruction.id: instruction for instruction in computation.instructions}
+        if len(order) == len(own) == len(computation.instructions) and set(order) == own.keys():
+            return iter([own[number] for number in order])
+        return iter(computation.instructions)
+
+    def _read(self, proto: hlo_pb2.HloInstructionProto) -> Instruction:
+        operands = tuple(text(operand.name) for operand in self.operand_protos(proto) if operand is not None)
+        name, opcode, shape = text(proto.name), text(proto.opcode), shape_text(proto.shape)
+        inside = ", ".join(f"%{operand}" for operand in operands) or _literal(proto)
+        return Instruction(
+            name=name,
+            opcode=opcode,
+            shape=shape,
+            operands=operands,
+            expression=f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}",
+            framework_op=text(proto.metadata.op_name) or None,
+            source=self._source(proto.metadata),
+            is_fusion=proto.opcode == b"fusion",
+        )
+
+    def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
+        """The attributes without which the expression says too little, each behind a comma."""
+        found: list[str] = []
+        if proto.opcode in _WITH_DIMENSIONS:
+            found.append(f"dimensions={_braces(proto.dimensions)}")
+        elif proto.opcode == b"get-tuple-element":
+            found.append(f"index={proto.tuple_index}")
+        elif proto.opcode == b"compare":
+            found.append(f"direction={text(proto.comparison_direction)}")
+        elif proto.opcode == b"custom-call":
+            found.append(f'custom_call_target="{text(proto.custom_call_target)}"')
+        elif proto.opcode == b"dot":
+            numbers = proto.dot_dimension_numbers
+            found.append(f"lhs_contracting_dims={_braces(numbers.lhs_contracting_dimensions)}")
+            found.append(f"rhs_contracting_dims={_braces(numbers.rhs_contracting_dimensions)}")
+        if proto.opcode == b"fusion" and proto.fusion_kind:
+            found.append(f"kind={text(proto.fusion_kind)}")
+        if proto.opcode in _WRAPPERS:
+            called = [self._computations.get(number) for number in proto.called_computation_ids]
+            found += [f"calls=%{text(computation.name)}" for computation in called if computation is not None]
+        return "".join(f", {attribute}" for attribute in found)
+
+    def _source(self, metadata: hlo_pb2.OpMetadata) -> str | None:
+        """``file:line``; newer compilers give only a frame of the module's stack table, whose ids start at 1."""
+        file, line = metadata.source_file, metadata.source_line
+        if not file:
+            frames, places, files = self._frames.stack_frames, self._frames.file_locations, self._frames.file_names
+            if not 0 < metadata.stack_frame_id <= len(frames):
+                return None
+            place_id = frames[metadata.stack_frame_id - 1].file_location_id
+            if not 0 < place_id <= len(places):
+                return None
+            place = places[place_id - 1]
+            if not 0 < place.file_name_id <= len(files):
+                return None
+            file, line = files[place.file_name_id - 1], place.line
+        if not file:
+            return None
+        return f"{text(file)}:{line}" if line > 0 else text(file)
+
+
+def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
+    """What stands in the brackets of an instruction without operands."""
+    if proto.opcode == b"parameter":
+        return str(proto.parameter_number)
+    if proto.opcode != b"constant":
+        return ""
+    literal = proto.literal
+    values = [*literal.s32s[:2], *literal.s64s[:2], *literal.u32s[:2], *literal.u64s[:2]]
+    return str(values[0]) if len(values) == 1 and not proto.shape.dimensions else "{...}"
+
+
+def _entry(table: Sequence[bytes], number: int) -> str:
+    """An entry of a table that counts from 1; empty where it has none."""
+    return text(table[number - 1]) if 0 < number <= len(table) else ""
+
+
+def _braces(numbers: Iterable[int]) -> str:
+    return "{" + ",".join(str(number) for number in numbers) + "}"

@@ -1,0 +1,1 @@
+"""XSpace files: planes, lines, events and their metadata as columns."""

@@ -1,0 +1,1 @@
+"""The decoding core: one contract, in C and in numpy."""

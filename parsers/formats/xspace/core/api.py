@@ -1,0 +1,224 @@
+"""Decodes protobuf wire bytes into columns, in C where the compiled module is there, else in numpy.
+
+Both cores give the same answers. `TPUPROF_CORE=c` or `TPUPROF_CORE=numpy` in the environment forces one; it is read at
+the first use.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.formats.xspace.core.types import (
+    EVENT_MALFORMED,
+    FULL,
+    HAS_OCCURRENCES,
+    HAS_OFFSET,
+    HAS_TEXT,
+    INCOMPLETE,
+    KIND_ABSENT,
+    KIND_EMPTY,
+    MALFORMED,
+    OK,
+    WIDE_ID,
+    Buffer,
+    Core,
+    EventColumns,
+    EventFields,
+    Fields,
+    Nesting,
+    Scan,
+    StatFields,
+)
+
+__all__ = [
+    "EVENT_MALFORMED",
+    "FULL",
+    "HAS_OCCURRENCES",
+    "HAS_OFFSET",
+    "HAS_TEXT",
+    "INCOMPLETE",
+    "KIND_ABSENT",
+    "KIND_EMPTY",
+    "MALFORMED",
+    "OK",
+    "WIDE_ID",
+    "Buffer",
+    "EventColumns",
+    "EventFields",
+    "Fields",
+    "Nesting",
+    "Scan",
+    "StatFields",
+    "core_name",
+    "decode_events",
+    "lanes",
+    "min_by_key",
+    "nest",
+    "scan_events",
+    "split_fields",
+    "stat_columns",
+    "sum_by_key",
+]
+
+VARIABLE = "TPUPROF_CORE"
+
+
+@lru_cache(maxsize=1)
+def _core() -> tuple[Literal["c", "numpy"], Core]:
+    """The core in use and its name."""
+    wish = os.environ.get(VARIABLE, "")
+    if wish not in {"", "c", "numpy"}:
+        raise ProfileError("usage", f"{VARIABLE}={wish} names no core.", "Use c or numpy.", EXIT_USAGE)
+    if wish != "numpy":
+        try:
+            from tpuprof.parsers.formats.xspace.core import c_core  # noqa: PLC0415 - the compiled module may be absent
+
+            return "c", c_core
+        except ImportError as error:
+            if wish == "c":
+                raise ProfileError(
+                    "no_compiled_core",
+                    f"{VARIABLE}=c, but the compiled core can't be imported: {error}.",
+                    f"Install again with a C compiler at hand, or unset {VARIABLE}.",
+                    EXIT_USAGE,
+                ) from error
+    from tpuprof.parsers.formats.xspace.core import numpy_core  # noqa: PLC0415 - not needed beside the compiled one
+
+    return "numpy", numpy_core
+
+
+def core_name() -> Literal["c", "numpy"]:
+    """Which core does the work.
+
+    Raises:
+        ProfileError: `TPUPROF_CORE` asks for a core that isn't there.
+    """
+    return _core()[0]
+
+
+def split_fields(buf: Buffer, start: int = 0) -> Fields:
+    """Walks the fields of one message body in `buf[start:]`.
+
+    Fields may come in any order. A payload may reach past the end of `buf`: its field is the last one then. Everything
+    before the first bytes that can't be read is returned, whatever the status.
+
+    Raises:
+        ValueError: `start` lies outside `buf`.
+    """
+    return _core()[1].split_fields(buf, start)
+
+
+def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+    """Decodes the plain fields of the XEvent bodies `buf[begin[i]:end[i]]`; stats are skipped unread.
+
+    As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
+    known field with a foreign wire type is an unknown field.
+
+    Raises:
+        ValueError: a span lies outside `buf`.
+    """
+    return _core()[1].decode_events(buf, begin, end)
+
+
+def stat_columns(
+    buf: Buffer,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    stats_field: int,
+    wanted: NDArray[np.int64],
+) -> StatFields:
+    """Picks stats out of the message bodies `buf[begin[i]:end[i]]`.
+
+    Args:
+        buf: the bytes.
+        begin, end: where the messages lie.
+        stats_field: the field number of `repeated XStat stats`: 4 in XEvent, 5 in XEventMetadata, 6 in XPlane.
+        wanted: stat metadata ids, distinct.
+
+    A message's first stat with a wanted id counts; inside a stat the last value does. Malformed stats are left out;
+    what follows a break in the message is not seen.
+
+    Raises:
+        ValueError: a span lies outside `buf`, or a wanted id comes twice.
+    """
+    return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from place `at` on.
+
+    One pass for what `split_fields`, `decode_events` and `stat_columns` do in three. Fields that are no events are
+    stepped over. It ends before an event that the bytes do not hold whole.
+
+    Args:
+        buf: the bytes.
+        base: where they lie in the file; added to the places of events and of text.
+        start: a field of the line begins here.
+        wanted: ids of the stats that `columns` has rows for, distinct.
+        columns: where to write; consistent lengths.
+        at: first place to write.
+
+    Raises:
+        ValueError: columns that do not fit together, a wanted id that comes twice, or a place outside.
+    """
+    return _core()[1].scan_events(buf, base, start, wanted, columns, at)
+
+
+def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+    """Nests the events of one line by time, as XProf does.
+
+    An event's parent is the latest event before it that starts no later and ends no earlier. So an identical span is a
+    child, and so is a zero-length event at the very end of another.
+
+    Args:
+        start, end: sorted by start ascending, then end descending; any one unit.
+
+    Raises:
+        ValueError: not sorted, or of different lengths.
+    """
+    return _core()[1].nest(start, end)
+
+
+def self_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: each event's duration less that of its children, and 0 where these overlap one another.
+
+    Args and errors as for `nest`.
+    """
+    own = nest(start, end).self_ps
+    return np.maximum(own, 0) if len(own) and int(own.min()) < 0 else own
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Puts the events of one line into lanes in which they do not overlap: int32[n], the lane of each.
+
+    Each event gets the lowest lane that is free at its start. An event of no duration takes its lane for one unit, so
+    that it is alone at its instant; at the largest int64 there is no such unit, and every event gets lane 0. Where
+    events nest, the lane is the depth of `nest`, but for empty events at the very end of another.
+
+    Args and errors as for `nest`.
+    """
+    return _core()[1].lanes(start, end)
+
+
+def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Exact sums of the values of each key in [0, k), int64[k]; they wrap around where int64 ends.
+
+    Raises:
+        ValueError: a key outside [0, k), or lengths that differ.
+    """
+    return _core()[1].sum_by_key(keys, values, k)
+
+
+def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Smallest value of each key in [0, k), int64[k]; the largest int64 for keys that don't occur.
+
+    Raises:
+        ValueError: a key outside [0, k), or lengths that differ.
+    """
+    return _core()[1].min_by_key(keys, values, k)

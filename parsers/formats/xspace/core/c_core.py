@@ -1,0 +1,163 @@
+"""The wire-decoding core in C: allocates outputs and calls the compiled loops. See `core` for what the functions do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.xspace.core import _core
+from tpuprof.parsers.formats.xspace.core.types import (
+    Buffer,
+    EventColumns,
+    EventFields,
+    Fields,
+    Nesting,
+    Scan,
+    StatFields,
+    as_bytes,
+    as_int64,
+    as_keys,
+    check_columns,
+    check_key_count,
+    check_spans,
+    check_start,
+    check_wanted,
+)
+
+if not hasattr(_core, "lanes"):  # an editable installation keeps its module when the source moves on
+    raise ImportError("the compiled core is older than this code")
+
+_FULL = 3
+_BYTES_A_FIELD = 24  # a guess at how many fields come; another block follows when there are more
+_LEAST_BLOCK = 1024
+
+_FIRST_LANES = 8
+_FREE = np.iinfo(np.int64).min  # when a lane that nothing was in is free
+
+
+def split_fields(buf: Buffer, start: int = 0) -> Fields:
+    """See `core.split_fields`."""
+    data = as_bytes(buf)
+    check_start(len(data), start)
+    parts = []
+    at, status = start, _FULL
+    while status == _FULL:
+        # Pages of a block that stay unwritten take no memory.
+        block = (len(data) - at) // _BYTES_A_FIELD + _LEAST_BLOCK
+        number, wire = np.empty(block, np.uint32), np.empty(block, np.uint8)
+        begin, end = np.empty(block, np.int64), np.empty(block, np.int64)
+        count, at, status = _core.split(data, number, wire, begin, end, at)
+        parts.append((number[:count], wire[:count], begin[:count], end[:count]))
+    if len(parts) == 1:
+        return Fields(*parts[0], at, status)
+    numbers, wires, begins, ends = zip(*parts, strict=True)
+    return Fields(
+        np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), at, status
+    )
+
+
+def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+    """See `core.decode_events`."""
+    data, begin, end = as_bytes(buf), as_int64(begin, "begin"), as_int64(end, "end")
+    check_spans(len(data), begin, end)
+    n = len(begin)
+    metadata_id, offset, duration = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    flags = np.empty(n, np.uint8)
+    _core.events(data, begin, end, metadata_id, offset, duration, flags)
+    return EventFields(metadata_id, offset, duration, flags)
+
+
+def stat_columns(
+    buf: Buffer,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    stats_field: int,
+    wanted: NDArray[np.int64],
+) -> StatFields:
+    """See `core.stat_columns`."""
+    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
+    begin, end = as_int64(begin, "begin"), as_int64(end, "end")
+    check_spans(len(data), begin, end)
+    check_wanted(wanted)
+    shape = (len(wanted), len(begin))
+    kind, value, length = np.empty(shape, np.uint8), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    _core.stats(data, begin, end, wanted, kind, value, length, stats_field)
+    return StatFields(kind, value, length)
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """See `core.scan_events`."""
+    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
+    check_wanted(wanted)
+    check_columns(columns, len(wanted), at)
+    to = columns
+    return Scan(
+        *_core.scan(
+            data,
+            wanted,
+            to.metadata_id,
+            to.offset_ps,
+            to.duration_ps,
+            to.flags,
+            to.begin,
+            to.length,
+            to.kind,
+            to.value,
+            to.stat_length,
+            base,
+            start,
+            at,
+        )
+    )
+
+
+def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+    """See `core.nest`."""
+    start, end = as_int64(start, "start"), as_int64(end, "end")
+    n = len(start)
+    parent, depth, self_ps = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    _core.nest(start, end, parent, depth, self_ps)
+    return Nesting(parent, depth, self_ps)
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """See `core.lanes`."""
+    start, end = as_int64(start, "start"), as_int64(end, "end")
+    lane = np.empty(len(start), np.int32)
+    tree = np.full(2 * _FIRST_LANES, _FREE, np.int64)
+    done = _core.lanes(start, end, lane, tree, 0)
+    while done < len(start):
+        tree = _twice(tree)
+        done = _core.lanes(start, end, lane, tree, done)
+    return lane
+
+
+def _twice(tree: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The tree of `_core.lanes` with room for twice as many lanes."""
+    lanes = len(tree) // 2
+    out = np.full(4 * lanes, _FREE, np.int64)
+    out[2 * lanes : 3 * lanes] = tree[lanes:]
+    level = 2 * lanes
+    while level > 1:
+        below = out[level : 2 * level]
+        out[level // 2 : level] = np.minimum(below[::2], below[1::2])
+        level //= 2
+    return out
+
+
+def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """See `core.sum_by_key`."""
+    keys, values = as_keys(keys), as_int64(values, "values")
+    check_key_count(keys, values, k)
+    out = np.zeros(k, np.int64)
+    _core.sum_by_key(keys, values, out)
+    return out
+
+
+def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """See `core.min_by_key`."""
+    keys, values = as_keys(keys), as_int64(values, "values")
+    check_key_count(keys, values, k)
+    out = np.full(k, np.iinfo(np.int64).max, np.int64)
+    _core.min_by_key(keys, values, out)
+    return out

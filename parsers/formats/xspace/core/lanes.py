@@ -1,0 +1,80 @@
+"""Puts events into lanes with numpy.
+
+Between two times at which nothing runs lies a cluster of events. Where its first event outlasts all the others it has
+the lane to itself, and the others form clusters of their own one lane further down: so lanes are given out level by
+level, for the whole line at once. Only clusters in which events overlap in part go one event after the other.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.xspace.core.types import as_int64
+
+_MOST = np.iinfo(np.int64).max
+_MOST_LEVELS = 64  # deeper than that, or with few events left, one event after the other is faster
+_FEW = 256
+_BLOCK = 1 << 16  # events that are Python numbers at one time
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    """See `core.lanes`."""
+    start, end = as_int64(start, "start"), as_int64(end, "end")
+    if len(start) != len(end):
+        raise ValueError(f"{len(start)} starts and {len(end)} ends")
+    if bool(((start[1:] < start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] > end[:-1]))).any()):
+        raise ValueError("events must be sorted by start, then by descending end")
+    lane = np.zeros(len(start), np.int32)
+    within = int(np.searchsorted(start, _MOST))  # at the end of time itself every lane is free again
+    start, stop = start[:within], np.maximum(end[:within], start[:within] + 1)
+    rest = np.arange(within)  # events that are in no lane above `level`
+    level = 0
+    while len(rest) > _FEW and level < _MOST_LEVELS:
+        first, in_part = _clusters(start, stop)
+        inner = ~first
+        if in_part is not None:
+            lane[rest[in_part]] = _first_fit(start[in_part], stop[in_part]) + level
+            inner &= ~in_part
+        rest, start, stop = rest[inner], start[inner], stop[inner]
+        level += 1
+        lane[rest] = level
+    if len(rest):
+        lane[rest] = _first_fit(start, stop) + level
+    return lane
+
+
+def _clusters(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Which events begin a cluster, and which are of a cluster that its first event does not outlast (None: none)."""
+    reach = np.maximum.accumulate(stop)[:-1]
+    first: NDArray[np.bool_] = np.append(True, start[1:] >= reach)
+    beyond = (stop[1:] > reach) & ~first[1:]
+    if not beyond.any():
+        return first, None
+    cluster = np.cumsum(first) - 1
+    in_part = np.zeros(int(cluster[-1]) + 1, np.bool_)
+    in_part[cluster[1:][beyond]] = True
+    return first, in_part[cluster]
+
+
+def _first_fit(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The lowest free lane of each event, one after the other; none may begin where it stops."""
+    out = np.empty(len(start), np.int32)
+    free: list[int] = []  # lanes below `used` with nothing in them
+    taken: list[tuple[int, int]] = []  # when each of the others is free again, and which it is
+    used = 0
+    for low in range(0, len(start), _BLOCK):
+        block = slice(low, low + _BLOCK)
+        for i, (begins, stops) in enumerate(zip(start[block].tolist(), stop[block].tolist(), strict=True), low):
+            while taken and taken[0][0] <= begins:
+                heappush(free, heappop(taken)[1])
+            if free:
+                lane = heappop(free)
+            else:
+                lane = used
+                used += 1
+            out[i] = lane
+            heappush(taken, (stops, lane))
+    return out

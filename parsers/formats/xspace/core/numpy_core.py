@@ -1,0 +1,350 @@
+"""The wire-decoding core in numpy alone. See `core` for what the functions do.
+
+Messages are decoded many at a time: the first field of each, then the second of each, and so on. When few messages are
+left, each is finished by itself: field by field when it is short, through `split_fields` when it is long.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.xspace.core import scalar
+from tpuprof.parsers.formats.xspace.core.lanes import lanes
+from tpuprof.parsers.formats.xspace.core.nest import nest
+from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
+from tpuprof.parsers.formats.xspace.core.scan import scan
+from tpuprof.parsers.formats.xspace.core.split import split
+from tpuprof.parsers.formats.xspace.core.types import (
+    EVENT_MALFORMED,
+    HAS_OCCURRENCES,
+    HAS_OFFSET,
+    KIND_ABSENT,
+    KIND_EMPTY,
+    OK,
+    Buffer,
+    Core,
+    EventColumns,
+    EventFields,
+    Fields,
+    Scan,
+    StatFields,
+    as_bytes,
+    as_int64,
+    as_keys,
+    check_key_count,
+    check_spans,
+    check_start,
+    check_wanted,
+)
+from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARINT, Step, Words, read_fields
+
+__all__ = ["decode_events", "lanes", "min_by_key", "nest", "scan_events", "split_fields", "stat_columns", "sum_by_key"]
+
+_BLOCK = 16384  # messages decoded together: their arrays stay in the cache
+_FEW = 32  # messages left that are not worth decoding together
+_LONG = 4096  # bytes of a message that are not worth decoding one field at a time
+
+# Key of a field: its row of the output, and the flag that it sets.
+_EVENT_KEYS = {
+    1 << 3 | VARINT: (0, 0),
+    2 << 3 | VARINT: (1, HAS_OFFSET),
+    3 << 3 | VARINT: (2, 0),
+    5 << 3 | VARINT: (1, HAS_OCCURRENCES),
+}
+_STAT_ID = 1 << 3 | VARINT
+_STAT_KEYS = (
+    2 << 3 | FIXED64,
+    3 << 3 | VARINT,
+    4 << 3 | VARINT,
+    5 << 3 | LEN,
+    6 << 3 | LEN,
+    7 << 3 | VARINT,
+    8 << 3 | LEN,
+)
+
+
+def split_fields(buf: Buffer, start: int = 0) -> Fields:
+    """See `core.split_fields`."""
+    data = as_bytes(buf)
+    check_start(len(data), start)
+    return split(data, start)
+
+
+# --- many messages at once ---
+
+
+class _Together:
+    """Walks the fields of a block of messages, one field of each at a time.
+
+    Attributes:
+        rows: which messages are still walked, as indexes into the block.
+        faulty: those whose field at hand can't be read; they are out from the next field on.
+    """
+
+    def __init__(self, words: Words, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        self._words = words
+        self._at, self._stop = begin, end
+        self.rows: NDArray[np.int64] = np.arange(len(begin))
+        self.faulty: NDArray[np.int64] = self.rows[:0]
+
+    def steps(self, least: int) -> Iterator[Step]:
+        """Yields the fields at hand as long as more than `least` messages have one."""
+        self._keep(self._at < self._stop)
+        while len(self.rows) > least:
+            step = read_fields(self._words, self._at)
+            past = step.end > self._stop
+            faulty = bool(past.any())
+            if faulty or step.keys is not None:
+                keys = np.full(len(past), step.key, np.int64) if step.keys is None else step.keys
+                keys[past] = FAULT
+                step = step._replace(key=-1, keys=keys)
+                past = keys == FAULT
+                faulty = bool(past.any())
+            if faulty:
+                self.faulty = self.rows[past]
+            yield step
+            self._at = step.end
+            more = step.end < self._stop
+            self._keep(more & ~past if faulty else more)
+
+    def _keep(self, more: NDArray[np.bool_]) -> None:
+        self.faulty = self.rows[:0]
+        if not more.all():
+            self.rows, self._at, self._stop = self.rows[more], self._at[more], self._stop[more]
+
+
+def _with_key(step: Step, key: int) -> NDArray[np.int64] | slice:
+    """Which of the fields have this key."""
+    if step.keys is None:
+        return slice(None) if step.key == key else slice(0)
+    return np.flatnonzero(step.keys == key)
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for low in range(0, n, _BLOCK):
+        yield slice(low, min(low + _BLOCK, n))
+
+
+def _fields_with(
+    data: NDArray[np.uint8], at: int, stop: int, keys: frozenset[int]
+) -> tuple[list[tuple[int, int, int]], bool]:
+    """See `scalar.fields_with`; fit for long messages too."""
+    if stop - at < _LONG:
+        return scalar.fields_with(data.data, at, stop, keys)
+    fields = split(data[at:stop], 0)
+    past = fields.next > stop - at  # the last payload is
+    key = fields.number.astype(np.int64) << 3 | fields.wire
+    chosen = np.flatnonzero(np.isin(key[: len(key) - past], list(keys)))
+    spans = (key[chosen], fields.begin[chosen] + at, fields.end[chosen] + at)
+    return list(zip(*(column.tolist() for column in spans), strict=True)), past or fields.status != OK
+
+
+def _number(data: NDArray[np.uint8], at: int, stop: int) -> int:
+    """The varint at this offset as int64."""
+    return scalar.to_int64(scalar.varint(data.data, at, stop)[0])
+
+
+# --- events ---
+
+
+def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+    """See `core.decode_events`."""
+    data = as_bytes(buf)
+    begin, end = as_int64(begin, "begin"), as_int64(end, "end")
+    check_spans(len(data), begin, end)
+    words = Words(data)
+    n = len(begin)
+    columns = (np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
+    flags = np.zeros(n, np.uint8)
+    for block in _blocks(n):
+        _event_block(words, begin[block], end[block], tuple(column[block] for column in columns), flags[block])
+    return EventFields(*columns, flags)
+
+
+def _event_block(
+    words: Words,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    columns: tuple[NDArray[np.int64], ...],
+    flags: NDArray[np.uint8],
+) -> None:
+    """Fills the columns for one block of events."""
+    together = _Together(words, begin, end)
+    for step in together.steps(_FEW):
+        whole = len(together.rows) == len(begin)
+        for key, (row, flag) in _EVENT_KEYS.items():
+            chosen = _with_key(step, key)
+            rows = chosen if whole else together.rows[chosen]
+            columns[row][rows] = step.value[chosen]
+            if flag:
+                flags[rows] = flag
+        flags[together.faulty] |= EVENT_MALFORMED
+    for i in together.rows.tolist():
+        *values, flags[i] = _event(words.data, int(begin[i]), int(end[i]))
+        for column, value in zip(columns, values, strict=True):
+            column[i] = value
+
+
+def _event(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, int]:
+    """Metadata id, offset or occurrences, duration and flags of one event."""
+    values = [0, 0, 0]
+    flags = 0
+    found, broken = _fields_with(data, at, stop, frozenset(_EVENT_KEYS))
+    for key, begin, end in found:
+        row, flag = _EVENT_KEYS[key]
+        values[row] = _number(data, begin, end)
+        flags = flag or flags
+    return values[0], values[1], values[2], flags | (EVENT_MALFORMED if broken else 0)
+
+
+# --- stats ---
+
+
+def stat_columns(
+    buf: Buffer,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    stats_field: int,
+    wanted: NDArray[np.int64],
+) -> StatFields:
+    """See `core.stat_columns`."""
+    data = as_bytes(buf)
+    begin, end, wanted = as_int64(begin, "begin"), as_int64(end, "end"), as_int64(wanted, "wanted")
+    check_spans(len(data), begin, end)
+    check_wanted(wanted)
+    shape = (len(wanted), len(begin))
+    out = StatFields(np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    if not len(wanted) or not 1 <= stats_field <= MAX_FIELD_NUMBER:
+        return out
+    words = Words(data)
+    for block in _blocks(len(begin)):
+        part = StatFields(out.kind[:, block], out.value[:, block], out.length[:, block])
+        _stat_block(words, begin[block], end[block], key=stats_field << 3 | LEN, wanted=wanted, out=part)
+    return out
+
+
+def _stat_block(
+    words: Words,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    *,
+    key: int,
+    wanted: NDArray[np.int64],
+    out: StatFields,
+) -> None:
+    """Fills the columns for one block of messages."""
+    together = _Together(words, begin, end)
+    for step in together.steps(_FEW):
+        chosen = _with_key(step, key)
+        rows = together.rows[chosen]
+        if len(rows):
+            _put_stats(_stats(words, step.begin[chosen], step.end[chosen]), rows, wanted, out)
+    for i in together.rows.tolist():
+        found, _ = _fields_with(words.data, int(begin[i]), int(end[i]), frozenset({key}))
+        spans = np.array(found, np.int64).reshape(-1, 3)
+        ids, kind, value, length = _stats(words, spans[:, 1].copy(), spans[:, 2].copy())
+        for row, stat_id in enumerate(wanted.tolist()):
+            for first in np.flatnonzero((ids == stat_id) & (kind != KIND_ABSENT))[:1]:
+                out.kind[row, i], out.value[row, i], out.length[row, i] = kind[first], value[first], length[first]
+
+
+_StatArrays = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _put_stats(stats: _StatArrays, rows: NDArray[np.int64], wanted: NDArray[np.int64], out: StatFields) -> None:
+    """Writes one stat of each of these messages where its id is wanted and has not come before."""
+    ids, kind, value, length = stats
+    for row, stat_id in enumerate(wanted.tolist()):
+        chosen = np.flatnonzero(ids == stat_id)
+        if len(chosen):
+            to = rows[chosen]
+            new = (out.kind[row, to] == KIND_ABSENT) & (kind[chosen] != KIND_ABSENT)
+            if not new.all():
+                chosen, to = chosen[new], to[new]
+            out.kind[row, to] = kind[chosen]
+            out.value[row, to] = value[chosen]
+            out.length[row, to] = length[chosen]
+
+
+def _stats(words: Words, begin: NDArray[np.int64], end: NDArray[np.int64]) -> _StatArrays:
+    """Ids, kinds (`KIND_ABSENT` where malformed), values and lengths of XStats."""
+    n = len(begin)
+    ids, value, length = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    kind = np.full(n, KIND_EMPTY, np.uint8)
+    together = _Together(words, begin, end)
+    for step in together.steps(_FEW):
+        chosen = _with_key(step, _STAT_ID)
+        ids[together.rows[chosen]] = step.value[chosen]
+        for key in _STAT_KEYS:
+            chosen = _with_key(step, key)
+            rows = together.rows[chosen]
+            if not len(rows):
+                continue
+            kind[rows] = key >> 3
+            if key & 7 == LEN:
+                value[rows] = step.begin[chosen]
+                length[rows] = step.end[chosen] - step.begin[chosen]
+            else:
+                value[rows] = step.value[chosen]
+                length[rows] = 0
+        kind[together.faulty] = KIND_ABSENT
+    for i in together.rows.tolist():
+        ids[i], kind[i], value[i], length[i] = _stat(words.data, int(begin[i]), int(end[i]))
+    return ids, kind, value, length
+
+
+def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, int]:
+    """Id, kind (`KIND_ABSENT` when malformed), value and length of one XStat."""
+    stat_id, kind, value, length = 0, KIND_EMPTY, 0, 0
+    found, broken = _fields_with(data, at, stop, frozenset({_STAT_ID, *_STAT_KEYS}))
+    for key, begin, end in found:
+        if key == _STAT_ID:
+            stat_id = _number(data, begin, end)
+            continue
+        kind, value, length = key >> 3, begin, 0
+        if key & 7 == LEN:
+            length = end - begin
+        elif key & 7 == VARINT:
+            value = _number(data, begin, end)
+        else:
+            value = int.from_bytes(data[begin:end].tobytes(), "little", signed=True)
+    return stat_id, KIND_ABSENT if broken else kind, value, length
+
+
+# --- groups ---
+
+
+def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+    """See `core.scan_events`."""
+    data = as_bytes(buf)
+    check_start(len(data), start)
+    return scan(cast(Core, sys.modules[__name__]), data, base, start, as_int64(wanted, "wanted"), columns, at)
+
+
+def _check_keys(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> None:
+    check_key_count(keys, values, k)
+    if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >= k):
+        raise ValueError(f"a key lies outside [0, {k})")
+
+
+def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """See `core.sum_by_key`."""
+    keys, values = as_keys(keys), as_int64(values, "values")
+    _check_keys(keys, values, k)
+    out = np.zeros(k, np.int64)
+    np.add.at(out, keys, values)
+    return out
+
+
+def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """See `core.min_by_key`."""
+    keys, values = as_keys(keys), as_int64(values, "values")
+    _check_keys(keys, values, k)
+    out = np.full(k, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(out, keys, values)
+    return out

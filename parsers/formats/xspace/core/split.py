@@ -1,0 +1,245 @@
+"""Finds the fields of one long message with numpy.
+
+Where a field starts is known only from the field before: a chain. So the bytes are cut into regions, and one walker for
+each region steps through its fields, all walkers together. A walker doesn't know where the first field of its region
+starts; it guesses by starting some fields early, since a walk from a wrong place mostly falls into step soon. Then the
+regions are put together from the front: where a region's walk didn't start at the true place, the true chain is
+followed one field at a time until it meets the walk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.xspace.core import scalar
+from tpuprof.parsers.formats.xspace.core.types import OK, Fields
+from tpuprof.parsers.formats.xspace.core.words import FAULT, LEN, Words, read_fields
+
+_BLOCK = 4 << 20
+_HEADER = 16  # no tag with what follows it but a payload is longer
+_SAMPLE = 48  # fields walked to learn their mean size
+_FIELDS_A_REGION = 32
+_FIELDS_EARLY = 3
+_GUESS_STEPS = 32
+_LEAST_WALKERS = 12  # fewer than this are slower together than one at a time
+_LONG_FIELD = 1024
+
+_TAG = np.arange(65536) & 0xFF
+_SIZE = np.arange(65536) >> 8
+_PLAIN_TAG = (_TAG >= 8) & (_TAG < 0x80)
+# Size of a field by its first two bytes; 0 where two bytes don't tell.
+_JUMP = np.select(
+    [
+        _PLAIN_TAG & (_TAG & 7 == 2) & (_SIZE < 0x80),
+        _PLAIN_TAG & (_TAG & 7 == 0) & (_SIZE < 0x80),
+        _PLAIN_TAG & (_TAG & 7 == 1),
+        _PLAIN_TAG & (_TAG & 7 == 5),
+    ],
+    [_SIZE + 2, 2, 9, 5],
+    0,
+).astype(np.uint8)
+
+
+def split(data: NDArray[np.uint8], start: int) -> Fields:
+    """See `core.split_fields`."""
+    words = Words(data)
+    view = data.data
+    parts: list[NDArray[np.int64]] = []
+    at = start
+    safe = len(data) - _HEADER  # up to here every header is all there
+    while at < safe:
+        block_stop = min(at + _BLOCK, safe)
+        found, at = _block(words, view, at, block_stop)
+        parts.append(found)
+        if at < block_stop:
+            break
+    status = OK
+    tail: list[int] = []
+    while at < len(data):
+        field = scalar.step(view, at, len(data))
+        if field.status != OK:
+            status = field.status
+            break
+        tail.append(at)
+        at = field.end
+    parts.append(np.array(tail, np.int64))
+    return _fields(words, parts, at, status)
+
+
+def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[NDArray[np.int64], int]:
+    """Starts of the fields in [start, stop), and the start of the field after them or of the one that can't be read."""
+    sample, at = _follow(view, start, stop, _SAMPLE)
+    if len(sample) < _SAMPLE:
+        return np.array(sample, np.int64), at
+    mean = (at - start) // _SAMPLE
+    region = mean * _FIELDS_A_REGION
+    walkers = (stop - at) // region + 1
+    if mean > _LONG_FIELD or walkers < _LEAST_WALKERS:
+        rest, at = _follow(view, at, stop, stop)
+        return np.array(sample + rest, np.int64), at
+    edge = np.minimum(at + np.arange(walkers + 1, dtype=np.int64) * region, stop)
+    usual = Counter(view[i] for i in sample).most_common(1)[0][0]
+    entry = _guess(words.data, edge[:-1], usual, mean * _FIELDS_EARLY)
+    seen = np.zeros(stop - at, np.bool_)
+    leave = _walk(words, entry, edge[1:], seen, at)
+    following = _join(view, entry, leave, edge, seen)
+    return np.concatenate([np.array(sample, np.int64), np.flatnonzero(seen) + at]), following
+
+
+def _follow(view: memoryview, at: int, stop: int, most: int) -> tuple[list[int], int]:
+    """Starts of up to `most` fields before `stop`, one at a time, and where the next one would start."""
+    found: list[int] = []
+    while at < stop and len(found) < most:
+        following = _next(view, at)
+        if following < 0:
+            break
+        found.append(at)
+        at = following
+    return found, at
+
+
+def _next(view: memoryview, at: int) -> int:
+    """Where the field after the one at `at` starts; -1 when it can't be read."""
+    tag, size = view[at], view[at + 1]
+    if tag & 0x87 == 2 and size < 0x80 and tag >= 8:
+        return at + 2 + size
+    field = scalar.step(view, at, len(view))
+    return field.end if field.status == OK else -1
+
+
+def _short_jump(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sizes of the fields at these offsets as far as their first two bytes tell, else 0."""
+    pair = data.take(at + 1).astype(np.int64)
+    pair <<= 8
+    pair |= data.take(at)
+    return _JUMP.take(pair).astype(np.int64)
+
+
+def _jump(words: Words, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sizes of the fields at these offsets, 0 where there is none."""
+    size = _short_jump(words.data, at)
+    if not size.all():
+        rest = np.flatnonzero(size == 0)
+        step = read_fields(words, at[rest])
+        longer = step.end - at[rest]
+        size[rest] = longer if step.keys is None else np.where(step.keys == FAULT, 0, longer)
+    return size
+
+
+def _guess(data: NDArray[np.uint8], edge: NDArray[np.int64], tag: int, early: int) -> NDArray[np.int64]:
+    """Where the first field at or after each edge may start; the first edge is a field's start.
+
+    Starts at the first byte equal to `tag` among the `early` bytes before an edge. That is mostly the tag of a field,
+    or of one inside a field, which ends with its message, so that the next one is in step.
+    """
+    entry = edge.copy()
+    index = np.flatnonzero(edge - early > edge[0])
+    first = edge[index] - early
+    windows = np.ndarray((len(data) - early + 1, early), np.uint8, data, strides=(1, 1))
+    at = first + (windows[first] == tag).argmax(axis=1)
+    for _ in range(_GUESS_STEPS):
+        if not len(index):
+            break
+        size = _short_jump(data, at)
+        at += np.maximum(size, 1)
+        inside = at < edge[index]
+        if not inside.all():
+            entry[index[~inside]] = at[~inside]
+            index, at = index[inside], at[inside]
+    return entry
+
+
+def _walk(
+    words: Words, entry: NDArray[np.int64], stop: NDArray[np.int64], seen: NDArray[np.bool_], base: int
+) -> NDArray[np.int64]:
+    """Walks each region from `entry` to `stop`, sets `seen[offset - base]` at each field; returns where walks ended.
+
+    A walk that ends before its `stop` met something that is no field, or was given up.
+    """
+    leave = entry.copy()
+    index = np.flatnonzero(entry < stop)
+    at, until = entry[index], stop[index]
+    while len(index) >= _LEAST_WALKERS:
+        size = _jump(words, at)
+        stuck = size == 0
+        seen[at - base] = True
+        at += size
+        done = at >= until
+        done |= stuck
+        if done.any():
+            seen[at[stuck] - base] = False
+            leave[index[done]] = at[done]
+            go = ~done
+            index, at, until = index[go], at[go], until[go]
+    leave[index] = at
+    return leave
+
+
+def _join(
+    view: memoryview,
+    entry: NDArray[np.int64],
+    leave: NDArray[np.int64],
+    edge: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+) -> int:
+    """Follows the true chain through the regions and corrects `seen`; returns where the chain leaves them or breaks."""
+    base, stop, region = int(edge[0]), int(edge[-1]), int(edge[1] - edge[0])
+    # Up to the next of these, each region's walk starts where the one before it ended.
+    gaps = np.append(np.flatnonzero(entry[1:] != leave[:-1]), len(entry) - 1).tolist()
+    ends = leave.tolist()
+    marks = seen.view(np.uint8).data
+    at = base
+    while at < stop:  # a true field start; what `seen` says before it is settled
+        k = (at - base) // region
+        if marks[at - base]:  # the region's walk comes by here, so from here on it is true
+            last = gaps[bisect_left(gaps, k)]
+            at = ends[last]
+            settled = int(edge[last + 1])
+        else:
+            following = _next(view, at)
+            if following < 0:
+                seen[at - base :] = False
+                break
+            seen[at - base] = True
+            settled = at + 1
+            at = following
+        if settled < at:
+            seen[settled - base : at - base] = False
+    return at
+
+
+def _fields(words: Words, parts: list[NDArray[np.int64]], following: int, status: int) -> Fields:
+    """Reads the tags of the fields that start at these offsets, one after the other up to `following`."""
+    count = sum(map(len, parts))
+    number, wire = np.empty(count, np.uint32), np.empty(count, np.uint8)
+    begin, end = np.empty(count, np.int64), np.empty(count, np.int64)
+    end[-1:] = following
+    low = 0
+    for part in parts:
+        high = low + len(part)
+        end[max(low - 1, 0) : max(high - 1, 0)] = part[low == 0 :]  # a field ends where the next one starts
+        begin[low:high] = _header(words, part, number[low:high], wire[low:high])
+        low = high
+    return Fields(number, wire, begin, end, following, status)
+
+
+def _header(
+    words: Words, at: NDArray[np.int64], number: NDArray[np.uint32], wire: NDArray[np.uint8]
+) -> NDArray[np.int64]:
+    """Sets numbers and wire types of valid fields, none of them cut; returns where their values begin."""
+    tag = words.data.take(at)
+    np.right_shift(tag, 3, out=number)
+    np.bitwise_and(tag, 7, out=wire)
+    begin = at + 1
+    is_len = wire == LEN
+    begin += is_len
+    long = np.flatnonzero((tag >= 0x80) | (is_len & (words.data.take(begin - 1) >= 0x80)))
+    if len(long):
+        step = read_fields(words, at[long])
+        keys = np.int64(step.key) if step.keys is None else step.keys
+        number[long], wire[long], begin[long] = keys >> 3, keys & 7, step.begin
+    return begin

@@ -1,0 +1,197 @@
+"""Event metadata and stat metadata of a plane: names at once, everything else on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import StatFields, split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint
+
+StatValue: TypeAlias = int | float | str | bytes | None
+"""A decoded stat: double, uint64, int64, text (a reference is resolved to its text), bytes, or None without a value."""
+
+STATS_OF_EVENT = 4
+STATS_OF_EVENT_METADATA = 5
+STATS_OF_PLANE = 6
+
+# XStat's value fields
+KIND_DOUBLE, KIND_UINT64, KIND_INT64, KIND_STR, KIND_BYTES, KIND_REF, KIND_COMPRESSED = range(2, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """The entries of one metadata map (event or stat metadata), still encoded.
+
+    Attributes:
+        body: the encoded messages, one after the other.
+        ids: metadata ids, ascending, int64[n].
+        begin, end: where each message lies in `body`, int64[n].
+        name_begin, name_end: where each message's name (field 2) lies, int64[n]; equal where it has none.
+        display_begin, display_end: the same for the display name (field 4; description of stat metadata is field 3).
+        damaged: entries that could not be read and are left out.
+    """
+
+    body: bytes
+    ids: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name_begin: NDArray[np.int64]
+    name_end: NDArray[np.int64]
+    display_begin: NDArray[np.int64]
+    display_end: NDArray[np.int64]
+    damaged: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, metadata_id: int) -> int | None:
+        """Row of a metadata id, or None when the profile has no such entry."""
+        at = int(np.searchsorted(self.ids, metadata_id))
+        return at if at < len(self.ids) and self.ids[at] == metadata_id else None
+
+    def rows(self, metadata_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of many ids, -1 where there is no entry."""
+        if not len(self.ids):
+            return np.full(len(metadata_ids), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, metadata_ids), len(self.ids) - 1)
+        return np.where(self.ids[at] == metadata_ids, at, -1).astype(np.int64)
+
+    def name(self, row: int) -> str:
+        """Name of a row (for an HLO op: its full text)."""
+        return text(self.body[self.name_begin[row] : self.name_end[row]])
+
+    def display_name(self, row: int) -> str:
+        """Display name of a row (for an HLO op: its short name), often empty."""
+        return text(self.body[self.display_begin[row] : self.display_end[row]])
+
+    def find_names(self, names: Sequence[str]) -> dict[str, int]:
+        """Ids of the entries with these names; the lowest id where a name stands twice."""
+        wanted = {name.encode(): name for name in names}
+        lengths = self.name_end - self.name_begin
+        found: dict[str, int] = {}
+        for length in {len(key) for key in wanted}:
+            for row in np.flatnonzero(lengths == length):
+                name = wanted.get(self.body[self.name_begin[row] : self.name_end[row]])
+                if name is not None:
+                    found.setdefault(name, int(self.ids[row]))
+        return found
+
+    def stats(self, wanted: NDArray[np.int64], rows: NDArray[np.int64] | None = None) -> StatFields:
+        """Columns of the stats of event metadata: arrays [k, n] for k stat ids over all rows, or over `rows`."""
+        begin = self.begin if rows is None else self.begin[rows]
+        end = self.end if rows is None else self.end[rows]
+        return stat_columns(self.body, begin, end, STATS_OF_EVENT_METADATA, wanted)
+
+    def message(self, row: int) -> xplane_pb2.XEventMetadata:
+        """One entry of event metadata as protobuf: every field, stats and child ids included.
+
+        Raises:
+            google.protobuf.message.DecodeError: the entry is damaged.
+        """
+        return xplane_pb2.XEventMetadata.FromString(self.body[self.begin[row] : self.end[row]])
+
+
+def _joined(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
+    """Copies spans one after the other; returns the bytes and the n + 1 borders."""
+    borders = np.zeros(len(begin) + 1, np.int64)
+    np.cumsum(end - begin, out=borders[1:])
+    joined = b"".join([body[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)])
+    return joined, borders
+
+
+def _intact(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which messages can be split to their end; one call a message, so asked only when their join is not whole."""
+    good = np.zeros(len(begin), np.bool_)
+    for row, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        fields = split_fields(body[a:b])
+        good[row] = fields.status == 0 and fields.next == b - a
+    return good
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The fields of many messages, each copied behind the other.
+
+    Attributes:
+        body: the intact messages; message i lies at `borders[i]:borders[i + 1]`.
+        borders: int64[n + 1].
+        number, wire, begin, end: the fields of all messages, as in `core.Fields`.
+        owner: int64; the message of each field.
+        kept: bool; which of the messages asked for are intact.
+    """
+
+    body: bytes
+    borders: NDArray[np.int64]
+    number: NDArray[np.uint32]
+    wire: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+
+    def last(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Span of each message's last length-delimited field of that number; empty where it has none."""
+        n = len(self.borders) - 1
+        begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        chosen = (self.number == number) & (self.wire == LEN)
+        begin[self.owner[chosen]] = self.begin[chosen]  # of repeated owners numpy keeps the last, as protobuf does
+        end[self.owner[chosen]] = self.end[chosen]
+        return begin, end
+
+
+def _split_all(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> _Split:
+    """Fields of many messages in one call: a row of message bodies is itself a valid message body.
+
+    One damaged message would spoil its successors; so it is looked for, when there is one, and left out.
+    """
+    joined, borders = _joined(body, begin, end)
+    fields = split_fields(joined)
+    kept = np.ones(len(begin), np.bool_)
+    ends = np.append(np.int64(0), fields.end)
+    nearest = ends[np.minimum(np.searchsorted(ends, borders), len(ends) - 1)]
+    if fields.status or fields.next != len(joined) or not np.array_equal(nearest, borders):
+        kept = _intact(joined, borders[:-1], borders[1:])
+        joined, borders = _joined(joined, borders[:-1][kept], borders[1:][kept])
+        fields = split_fields(joined)
+    # a field's tag lies inside its message even where its payload is empty and ends it
+    tag = np.append(np.int64(0), fields.end[:-1])[: len(fields.end)]
+    owner = np.searchsorted(borders, tag, side="right") - 1
+    return _Split(joined, borders, fields.number, fields.wire, fields.begin, fields.end, owner, kept)
+
+
+def read_table(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], display_field: int = 4) -> MetadataTable:
+    """Reads the map entries at `body[begin:end]` (key = 1, message = 2).
+
+    Args:
+        display_field: field number of the second text of the message: 4 for event metadata, 3 for stat metadata.
+
+    Later entries with the same key win, as in protobuf. Damaged entries are left out and counted.
+    """
+    entries = _split_all(body, begin, end)
+    keys = np.zeros(len(entries.borders) - 1, np.int64)
+    is_key = (entries.number == 1) & (entries.wire == VARINT)
+    places = zip(
+        entries.owner[is_key].tolist(), entries.begin[is_key].tolist(), entries.end[is_key].tolist(), strict=True
+    )
+    for at, a, b in places:
+        keys[at] = varint(entries.body[a:b])
+    order = np.argsort(keys, kind="stable")
+    if len(order):
+        order = order[np.append(np.diff(keys[order]) != 0, True)]
+    value_begin, value_end = entries.last(2)
+    messages = _split_all(entries.body, value_begin[order], value_end[order])
+    return MetadataTable(
+        messages.body,
+        keys[order][messages.kept],
+        messages.borders[:-1],
+        messages.borders[1:],
+        *messages.last(2),
+        *messages.last(display_field),
+        damaged=int((~entries.kept).sum() + (~messages.kept).sum()),
+    )

@@ -1,0 +1,182 @@
+"""Random access to the bytes of one profile file, without mapping it.
+
+A file that its writer truncates while it is mapped kills the reader with SIGBUS, so bytes are copied with `pread`, a
+window or a chunk at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Callable
+from typing import Protocol
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.remote.urls import scheme_of, shown
+
+GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_CHUNK = 1 << 20
+_GZIP_RATIO_LIMIT = 200
+_GZIP_FLOOR = 64 << 20
+
+
+class ByteSource(Protocol):
+    """Bytes at offsets. `read` may be called from several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """What the bytes are, for messages."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+
+    @property
+    def note(self) -> str:
+        """A sentence about bytes that could not be had (a cut gzip stream), or empty."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes at `offset`; fewer where the source ends."""
+
+    def close(self) -> None:
+        """Releases the file, if there is one."""
+
+
+class MemorySource:
+    """Bytes that are in memory already."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "memory", note: str = "") -> None:
+        self._data = memoryview(data)
+        self.name = name
+        self.size = len(data)
+        self.note = note
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See `ByteSource.read`."""
+        return bytes(self._data[max(offset, 0) : max(offset, 0) + max(length, 0)])
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class FileSource:
+    """A regular file, read with `pread`; its size is taken once, when it is opened."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self.name = name
+        self.size = os.fstat(descriptor).st_size
+        self.note = ""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See `ByteSource.read`. Asks for no more than the file holds, whatever length a damaged header claims."""
+        length = min(length, self.size - offset)
+        if length <= 0:
+            return b""
+        data = os.pread(self._descriptor, length, offset)
+        if len(data) == length:
+            return data
+        parts = [data]  # pread returns at most 2 GiB at a time on Linux
+        done = len(data)
+        while data and done < length:
+            data = os.pread(self._descriptor, length - done, offset + done)
+            parts.append(data)
+            done += len(data)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_source(
+    path: str, on_bytes: Callable[[int, int | None], None] | None = None, is_cancelled: Callable[[], bool] | None = None
+) -> ByteSource:
+    """Opens a profile file; gzip is recognised by its first bytes, not by its name.
+
+    A URL is fetched first, into the cache of `parsers.files.remote.cache`, unless a copy of it is there.
+
+    Args:
+        on_bytes: called while that goes on with the bytes that are here and all that there are (None where unknown).
+        is_cancelled: polled while that goes on.
+
+    Raises:
+        ProfileError: `not_found`, `unreadable`, or `not_a_file` for what is no regular file; for a URL what
+            `parsers.files.remote.cache.open_remote` raises.
+        Cancelled: `is_cancelled` said so.
+    """
+    if scheme_of(path) and not os.path.lexists(path):
+        from tpuprof.parsers.files.remote.cache import never, no_bytes, open_remote  # noqa: PLC0415 - for URLs alone
+
+        return _source(open_remote(path, on_bytes or no_bytes, is_cancelled or never), shown(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise _open_error(path, error) from error
+    if not os.path.isfile(path):
+        os.close(descriptor)
+        raise ProfileError("not_a_file", f"{path} is not a regular file.", "name a profile file or a folder")
+    return _source(descriptor, path)
+
+
+def _source(descriptor: int, name: str) -> ByteSource:
+    """The bytes behind a descriptor, which is the source's from here on."""
+    try:
+        source = FileSource(descriptor, name)
+        if source.read(0, 2) == GZIP_MAGIC:
+            return _gunzip(source)
+    except OSError as error:
+        os.close(descriptor)
+        raise _open_error(name, error) from error
+    return source
+
+
+def _open_error(path: str, error: OSError) -> ProfileError:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return ProfileError("not_found", f"{path} does not exist.", "check the path", EXIT_NOT_FOUND)
+    return ProfileError(
+        "unreadable",
+        f"{path} cannot be read: {(error.strerror or str(error)).lower()}.",
+        f"check its permissions: ls -l {path}",
+    )
+
+
+def _gunzip(source: FileSource) -> MemorySource:
+    """Inflates a gzip file into memory, at most `_GZIP_RATIO_LIMIT` times its size (profiles reach some 20 times)."""
+    limit = max(_GZIP_FLOOR, _GZIP_RATIO_LIMIT * source.size)
+    out = bytearray()
+    note = ""
+    inflater = zlib.decompressobj(wbits=31)
+    offset = 0
+    while True:
+        data = inflater.unconsumed_tail or source.read(offset, _GZIP_CHUNK)
+        if not inflater.unconsumed_tail:
+            offset += len(data)
+        if not data:
+            if not inflater.eof:
+                note = f"the gzip stream ends early, after {len(out):,} bytes of profile"
+            break
+        try:
+            out += inflater.decompress(data, _GZIP_CHUNK * 8)
+        except zlib.error:
+            note = f"the gzip stream is damaged after {len(out):,} bytes of profile"
+            break
+        if len(out) > limit:
+            del out[limit:]
+            note = f"the gzip stream grows past {_GZIP_RATIO_LIMIT} times its size; the rest is not read"
+            break
+        if inflater.eof:
+            rest = inflater.unused_data
+            if not rest.startswith(GZIP_MAGIC) and not (not rest and source.read(offset, 2) == GZIP_MAGIC):
+                break
+            offset -= len(rest)  # a further gzip member follows
+            inflater = zlib.decompressobj(wbits=31)
+    name = source.name
+    source.close()
+    return MemorySource(out, name, note)

@@ -1,0 +1,460 @@
+"""One host's profile: planes and lines at once, events, stats and metadata on demand.
+
+    trace = Trace.open("host0.xplane.pb")
+    for plane in trace.planes:
+        for line in plane.lines:
+            events = line.events(stats=("device_offset_ps",))
+
+Nothing is decoded that nobody asked for. A profile that was cut off, at whatever byte, still gives every event before
+the cut; `Trace.problems` says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import FULL, INCOMPLETE, MALFORMED, WIDE_ID, core_name, scan_events
+from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue, read_table
+from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, open_source
+from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
+
+_CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
+
+HEAD = 1 << 12
+"""Bytes of a line that are read for its name."""
+
+_IMPLAUSIBLE = 1 << 36
+
+ChunkDone = Callable[[int, int], None]
+"""Called with the bytes and events of each decoded chunk; may raise `Cancelled`."""
+
+
+def chunk_size() -> int:
+    """Bytes of a line that are decoded at a time.
+
+    Few enough for a processor's cache where the compiled core decodes them, more where each of numpy's calls counts.
+    """
+    return _CHUNK[core_name()]
+
+
+@dataclass(frozen=True, slots=True)
+class LineHeader:
+    """The scalar fields of an XLine, as in the file; text fields empty and numbers 0 where absent."""
+
+    id: int = 0
+    display_id: int = 0
+    name: str = ""
+    display_name: str = ""
+    timestamp_ns: int = 0
+    duration_ps: int = 0
+
+
+class Line:
+    """One line of a plane: a sequence of events on one clock.
+
+    Attributes:
+        plane: the plane it belongs to.
+        begin, end: its bytes in the file; `end` may lie before the declared end in a truncated file.
+        lost_bytes: declared bytes that the file does not have.
+    """
+
+    def __init__(self, plane: Plane, begin: int, end: int) -> None:
+        self.plane = plane
+        self.begin = begin
+        self.end = min(end, plane.source.size)
+        self.lost_bytes = max(0, end - max(begin, plane.source.size))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the line in the file."""
+        return max(0, self.end - self.begin)
+
+    @cached_property
+    def _head(self) -> LineHeader:
+        return self._read_header(self.begin, min(self.end, self.begin + HEAD))
+
+    @cached_property
+    def header(self) -> LineHeader:
+        """Every scalar field. Walks over the whole line (some stand behind the events), without decoding it."""
+        return self._head if self.size <= HEAD else self._read_header(self.begin, self.end)
+
+    def tail(self, events: Events) -> LineHeader:
+        """The scalar fields behind the line's events, where writers put its display name and id.
+
+        Args:
+            events: of this line, with their places.
+        """
+        last = int((events.begin + events.length).max()) if len(events.begin) else self.begin
+        return self._read_header(last, self.end)
+
+    def _read_header(self, begin: int, end: int) -> LineHeader:
+        found: dict[int, int] = {}
+        texts: dict[int, str] = {}
+        for window in windows(self.plane.source, begin, end):
+            for index in np.flatnonzero(window.number != EVENTS_FIELD).tolist():
+                number, wire = int(window.number[index]), int(window.wire[index])
+                if wire == VARINT:
+                    found[number] = varint(window.payload(index))
+                elif wire == LEN and number in (2, 11):
+                    texts[number] = text(window.payload(index))
+        return LineHeader(
+            id=found.get(1, 0),
+            display_id=found.get(10, 0),
+            name=texts.get(2, ""),
+            display_name=texts.get(11, ""),
+            timestamp_ns=found.get(3, 0),
+            duration_ps=found.get(9, 0),
+        )
+
+    @property
+    def id(self) -> int:
+        """Line id, unique within the plane."""
+        return self._head.id
+
+    @property
+    def name(self) -> str:
+        """Line name, such as ``XLA Ops`` or a thread's name; read from the line's first bytes, where writers put it."""
+        return self._head.name
+
+    @property
+    def timestamp_ns(self) -> int:
+        """Start of the line's clock in nanoseconds; an event starts at ``timestamp_ns * 1000 + offset_ps``."""
+        return self._head.timestamp_ns
+
+    def events(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, places: bool = True) -> Events:
+        """Decodes the line's events, with a column for each of the stats asked for.
+
+        Args:
+            stats: names of stats; those that the plane does not define are left out of `Events.stats`.
+            on_chunk: progress; what it raises ends the decoding.
+            places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
+
+        Not cached: whoever asks decides how long the columns live.
+        """
+        ids = self.plane.stat_ids(stats)
+        room = ColumnRoom(len(ids), places)
+        self._scan(np.array(list(ids.values()), np.int64), room, on_chunk)
+        return room.events(list(ids))
+
+    def _scan(self, wanted: NDArray[np.int64], room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
+        """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
+        at, chunk = self.begin, chunk_size()
+        window = chunk
+        while at < self.end:
+            data = self.plane.source.read(at, min(window, self.end - at))
+            last = at + len(data) >= self.end
+            start, before, status = 0, room.count, FULL
+            while status in (FULL, WIDE_ID):
+                found = scan_events(data, at, start, wanted, room.columns, room.count)
+                room.count += found.count
+                room.seen |= found.seen
+                start, status = found.next, found.status
+                if status == FULL:
+                    room.grow((at + start - self.begin) / self.size)
+                elif status == WIDE_ID:
+                    room.widen()
+            if on_chunk is not None:
+                on_chunk(min(start, len(data)), room.count - before)
+            if status == MALFORMED or (status == INCOMPLETE and last) or not data:
+                return
+            window = chunk if start else 2 * window  # an event larger than the window
+            at += start
+
+
+class Plane:
+    """One plane: a device, the host's threads, or metadata.
+
+    Attributes:
+        trace: the trace it belongs to.
+        index: position in the file.
+        id: the plane's id (0 where absent).
+        name: such as ``/device:TPU:0`` or ``/host:CPU``.
+        lines: in file order; a line that the file cuts off is the last one.
+        lost_bytes: declared bytes that the file does not have.
+        broken_at: file offset from which the plane can't be read on, or -1.
+    """
+
+    def __init__(self, source: ByteSource, index: int, begin: int, end: int) -> None:
+        self.source = source
+        self.index = index
+        self.begin = begin
+        self.end = min(end, source.size)
+        self.lost_bytes = end - self.end
+        self.id = 0
+        self.name = ""
+        self.broken_at = -1
+        self.cut = False
+        lines: list[Line] = []
+        self._entries: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {4: [], 5: [], 6: []}
+        for window in windows(source, begin, self.end):
+            self._take_window(window.number, window.wire, window.begin, window.end, lines)
+            for at in np.flatnonzero(window.number <= 2).tolist():
+                if window.number[at] == 1 and window.wire[at] == VARINT:
+                    self.id = varint(window.payload(at))
+                elif window.number[at] == 2 and window.wire[at] == LEN:
+                    self.name = text(source.read(int(window.begin[at]), int(window.end[at] - window.begin[at])))
+            self.broken_at, self.cut = window.broken_at, window.cut
+        self.lines = tuple(lines)
+
+    def _take_window(
+        self,
+        number: NDArray[np.uint32],
+        wire: NDArray[np.uint8],
+        begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+        lines: list[Line],
+    ) -> None:
+        is_len = wire == LEN
+        for at in np.flatnonzero(is_len & (number == 3)):
+            lines.append(Line(self, int(begin[at]), int(end[at])))
+        for field, spans in self._entries.items():
+            chosen = is_len & (number == field)
+            if chosen.any():
+                spans.append((begin[chosen], end[chosen]))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file ends inside this plane. A length that no profile can have is damage, not a cut."""
+        return self.cut or 0 < self.lost_bytes < _IMPLAUSIBLE
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether the plane's name is text and it has a line, metadata or a stat."""
+        entries = any((end <= self.end).any() for spans in self._entries.values() for _, end in spans)
+        return bool(self.name) and self.name.isprintable() and (bool(self.lines) or entries)
+
+    def _spans(self, field: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        spans = self._entries[field]
+        if not spans:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.concatenate([a for a, _ in spans]), np.concatenate([b for _, b in spans])
+
+    def _bytes_of(self, field: int) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
+        """The payloads of a repeated field that lie whole in the file, read in as few pieces as their gaps allow."""
+        begin, end = self._spans(field)
+        whole = end <= self.end
+        begin, end = begin[whole], end[whole]
+        if not len(begin):
+            return b"", begin, end
+        far = np.flatnonzero(begin[1:] - end[:-1] > HEAD) + 1
+        pieces, shift, at = [], np.zeros(len(begin), np.int64), 0
+        for first, last in zip([0, *far.tolist()], [*far.tolist(), len(begin)], strict=True):
+            start, stop = int(begin[first]), int(end[last - 1])
+            pieces.append(self.source.read(start, stop - start))
+            shift[first:last] = at - start
+            at += stop - start
+        body = b"".join(pieces)
+        if len(body) != at:  # the file shrank under us
+            raise ProfileError("changed", f"{self.source.name} changed while it was read.", "open it again")
+        return body, begin + shift, end + shift
+
+    @cached_property
+    def event_metadata(self) -> MetadataTable:
+        """Names and stats of the events, by metadata id."""
+        return read_table(*self._bytes_of(4))
+
+    @cached_property
+    def stat_metadata(self) -> MetadataTable:
+        """Names and descriptions of the stats, by metadata id; `display_name` is the description."""
+        return read_table(*self._bytes_of(5), display_field=3)
+
+    @cached_property
+    def stats(self) -> dict[str, StatValue]:
+        """The plane's own stats, by name; the first one where a name stands twice."""
+        body, begin, end = self._bytes_of(6)
+        out: dict[str, StatValue] = {}
+        for a, b in zip(begin.tolist(), end.tolist(), strict=True):
+            try:
+                stat = xplane_pb2.XStat.FromString(body[a:b])
+            except DecodeError:
+                continue
+            out.setdefault(self.stat_name(stat.metadata_id), self.stat_value(stat))
+        return out
+
+    def stat_name(self, metadata_id: int) -> str:
+        """Name of a stat; ``stat 17`` where the profile does not name it."""
+        row = self.stat_metadata.row(metadata_id)
+        return f"stat {metadata_id}" if row is None else self.stat_metadata.name(row)
+
+    def stat_ids(self, names: Sequence[str]) -> dict[str, int]:
+        """Metadata ids of the stats with these names, in the order asked; unknown names are left out."""
+        if not names:
+            return {}
+        found = self.stat_metadata.find_names(names)
+        return {name: found[name] for name in names if name in found}
+
+    def stat_value(self, stat: xplane_pb2.XStat) -> StatValue:
+        """Value of a decoded stat; a reference becomes the text it stands for."""
+        kind = stat.WhichOneof("value")
+        if kind is None:
+            return None
+        if kind == "str_value":
+            return text(stat.str_value)
+        if kind == "ref_value":
+            return self._referenced(stat.ref_value)
+        value: StatValue = getattr(stat, kind)
+        return value
+
+    def _referenced(self, metadata_id: int) -> str | None:
+        row = self.stat_metadata.row(metadata_id) if metadata_id < 2**63 else None
+        return None if row is None else self.stat_metadata.name(row)
+
+    def event_stats(self, events: Events, index: int) -> dict[str, StatValue]:
+        """Every stat of one event, by name.
+
+        Raises:
+            google.protobuf.message.DecodeError: the event is damaged.
+        """
+        message = events.message(self.source, index)
+        return {self.stat_name(stat.metadata_id): self.stat_value(stat) for stat in message.stats}
+
+    def texts(self, column: StatColumn) -> list[str | None]:
+        """Text of each event's stat (text, bytes as text, or reference), None elsewhere; each is read once."""
+        out: list[str | None] = [None] * len(column.kind)
+        known: dict[tuple[int, int], str | None] = {}
+        for at in np.flatnonzero((column.kind == KIND_REF) | (column.kind == KIND_STR) | (column.kind == KIND_BYTES)):
+            value = int(column.value[at])
+            length = int(column.length[at]) if len(column.length) else 0
+            key = (-1, value) if column.kind[at] == KIND_REF else (length, value)
+            if key not in known:
+                known[key] = self._referenced(value) if key[0] < 0 else text(self.source.read(value, length))
+            out[at] = known[key]
+        return out
+
+    def line(self, name: str) -> Line | None:
+        """The first line with this name."""
+        return next((line for line in self.lines if line.name == name), None)
+
+
+class Trace:
+    """One XSpace: the planes of one host and what the profiler said about the capture.
+
+    Attributes:
+        source: where the bytes come from.
+        planes: in file order.
+        hostnames, errors, warnings: texts that the profiler recorded.
+        problems: what is wrong with the file, found so far.
+    """
+
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        planes: list[Plane] = []
+        texts: dict[int, list[str]] = {2: [], 3: [], 4: []}
+        self._broken_at, self._cut, self._lost_bytes = -1, False, 0
+        for window in windows(source, 0, source.size):
+            for at in np.flatnonzero((window.number <= 4) & (window.wire == LEN)):
+                number, begin, end = int(window.number[at]), int(window.begin[at]), int(window.end[at])
+                self._lost_bytes = max(0, end - source.size)
+                if number == 1:
+                    planes.append(Plane(source, len(planes), begin, end))
+                else:
+                    texts[number].append(text(source.read(begin, end - begin)))
+            self._broken_at, self._cut = window.broken_at, window.cut
+        self.planes = tuple(planes)
+        self.errors, self.warnings, self.hostnames = (tuple(texts[field]) for field in (2, 3, 4))
+        self._check_is_profile()
+
+    @classmethod
+    def open(cls, path: str) -> Trace:
+        """Opens a profile file (plain or gzip).
+
+        Raises:
+            ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile.
+        """
+        return cls(open_source(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "memory") -> Trace:
+        """Reads a profile that is in memory."""
+        return cls(MemorySource(data, name))
+
+    def _check_is_profile(self) -> None:
+        if self.source.size == 0:
+            raise ProfileError(
+                "empty_file",
+                f"{self.source.name} is empty (0 bytes).",
+                "capture again for a shorter time: a profile over protobuf's 2 GB limit leaves an empty file",
+            )
+        whole = (
+            self._broken_at < 0
+            and (self.planes or self.hostnames or self.errors or self.warnings)
+            and all(plane.name and not plane.lost_bytes for plane in self.planes)
+        )
+        if not whole and not any(plane.holds_something for plane in self.planes):
+            if self.planes and self.planes[0].name.startswith("/") and self.planes[0].is_cut:
+                raise ProfileError(
+                    "corrupt",
+                    f"{self.source.name} is cut off after {self.source.size:,} bytes, before its first line of events.",
+                    "copy or capture it again",
+                )
+            raise ProfileError(
+                "corrupt",
+                f"{self.source.name} is not a profile: its bytes do not read as an XSpace.",
+                "a profile's name ends in .xplane.pb; a copy that went through a text conversion is damaged for good",
+            )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was lost: a cut file, damaged bytes, damaged metadata (as far as it has been decoded)."""
+        found: list[Problem] = []
+        name, size = self.source.name, self.source.size
+        if self.source.note:
+            found.append(Problem("truncated", name, f"{name}: {self.source.note}."))
+        for plane in self.planes:
+            if plane.is_cut:
+                found.append(_cut_problem(name, size, plane))
+            elif plane.broken_at >= 0 or plane.lost_bytes:
+                lost = plane.end - max(plane.broken_at, plane.begin)
+                found.append(
+                    Problem(
+                        "damaged",
+                        f"{name}, plane {plane.name}",
+                        f"Plane {plane.name or plane.index} is damaged: its last {lost:,} bytes can't be read.",
+                    )
+                )
+        if self._lost_bytes and not (self.planes and self.planes[-1].lost_bytes):
+            found.append(
+                Problem(
+                    "truncated", name, f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
+                )
+            )
+        if self._broken_at >= 0:
+            what = "ends in the middle of a field" if self._cut else "is damaged"
+            found.append(
+                Problem(
+                    "truncated" if self._cut else "damaged",
+                    name,
+                    f"{name} {what}: the last {size - self._broken_at:,} of {size:,} bytes can't be read.",
+                )
+            )
+        return tuple(found)
+
+    def plane(self, name: str) -> Plane | None:
+        """The first plane with this name."""
+        return next((plane for plane in self.planes if plane.name == name), None)
+
+    def close(self) -> None:
+        """Closes the file; nothing more can be decoded after that."""
+        self.source.close()
+
+
+def _cut_problem(name: str, size: int, plane: Plane) -> Problem:
+    """What a truncated file still has and what it lacks."""
+    sentence = f"{name} is cut off after {size:,} bytes, inside plane {plane.name or plane.index}"
+    if plane.lost_bytes:
+        sentence += f": at least {plane.lost_bytes:,} bytes are lost"
+    last = plane.lines[-1] if plane.lines else None
+    if last is not None and last.lost_bytes:
+        sentence += f", {last.lost_bytes:,} of them from line {last.name or last.id}"
+    if not plane._spans(4)[0].size:
+        sentence += "; the names of that plane's events are lost with them"
+    return Problem("truncated", name, sentence + ".", "what came before the cut is shown; copy or capture it again")

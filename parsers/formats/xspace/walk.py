@@ -1,0 +1,98 @@
+"""Walks the fields of a message that lies in a file, window by window, without reading what it skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.formats.xspace.core.api import INCOMPLETE, MALFORMED, split_fields
+from tpuprof.parsers.formats.xspace.source import ByteSource
+
+WINDOW = 1 << 18
+LEN = 2
+VARINT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Fields of one stretch of a message; positions are offsets in the file.
+
+    Attributes:
+        data: the bytes read.
+        base: file offset of `data[0]`.
+        number, wire: field numbers and wire types.
+        begin, end: payloads in the file; the last one may pass the window, even the end of the file.
+        tag: where each field starts, tag included.
+        broken_at: file offset from which the message can't be read on, or -1; only in the last window.
+        cut: the break is the end of the bytes (a truncated file), not nonsense in them.
+    """
+
+    data: bytes
+    base: int
+    number: NDArray[np.uint32]
+    wire: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    tag: NDArray[np.int64]
+    broken_at: int
+    cut: bool
+
+    def payload(self, index: int) -> bytes:
+        """The payload of a field as far as this window holds it."""
+        return self.data[int(self.begin[index]) - self.base : int(self.end[index]) - self.base]
+
+
+def windows(source: ByteSource, begin: int, end: int, window: int = WINDOW) -> Iterator[Window]:
+    """Yields the fields of the message body at `[begin, end)` of the source.
+
+    A payload that reaches past its window is jumped over, not read. The walk ends at the end of the body, of the
+    source, or at the first bytes that are no field.
+    """
+    at = begin
+    stop = min(end, source.size)
+    while at < stop:
+        data = source.read(at, min(window, stop - at))
+        if not data:
+            break
+        fields = split_fields(data)
+        begins, ends = fields.begin + at, fields.end + at
+        tags = np.empty(len(begins), np.int64)
+        if len(tags):
+            tags[0] = at
+            tags[1:] = ends[:-1]
+        following = at + fields.next
+        at_end = at + len(data) >= stop
+        broken = fields.status == MALFORMED or (fields.status == INCOMPLETE and at_end)
+        yield Window(
+            data=data,
+            base=at,
+            number=fields.number,
+            wire=fields.wire,
+            begin=begins,
+            end=ends,
+            tag=tags,
+            broken_at=following if broken else -1,
+            cut=broken and fields.status == INCOMPLETE,
+        )
+        if broken:
+            return
+        if following == at:  # one header longer than the window cannot be; guard against a core that does not advance
+            raise AssertionError("the wire core made no progress")
+        at = following
+
+
+def varint(payload: bytes, signed: bool = True) -> int:
+    """The value of a varint's bytes; the low 64 bits, as protobuf reads them."""
+    value = 0
+    for shift, byte in enumerate(payload[:10]):
+        value |= (byte & 0x7F) << (7 * shift)
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if signed and value >> 63 else value
+
+
+def text(payload: bytes) -> str:
+    """Text of a profile; bytes that are no UTF-8 become replacement characters."""
+    return payload.decode("utf-8", "replace")

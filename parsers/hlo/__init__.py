@@ -1,1 +1,0 @@
-"""Compiled HLO modules that a profile carries: shapes with their padding, instructions, matrix work."""

@@ -1,0 +1,109 @@
+"""What one TensorCore adds to the pages: sums by op and by step, and when it had nothing to do; never single events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, intersect, union
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
+from tpuprof.parsers.ops.core_ops import STEPS_LINE, CoreOps, core_ops
+from tpuprof.parsers.ops.device import DeviceInfo
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.duty import CoreDuty, Intervals, core_duty, hull, line_spans
+from tpuprof.parsers.steps.markers import CoreSteps, ModuleRuns
+from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
+
+MUCH_IDLE = 0.02
+"""Share of a core's time from which on its gaps are looked at."""
+
+_LONG_GAP = 1e-3
+"""A gap counts from this share of the median step, or of the whole time without steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSummary:
+    """One TensorCore's totals.
+
+    Attributes:
+        info: what the plane says of its device.
+        table: time by op.
+        op_events: number of op events.
+        total_ps: from the first to the last op or step (device time); 0 without any.
+        duty: what it adds to its chip's duty cycle.
+        step_times: self time by step and part.
+        run_ps: int64[n], how long each run of a module took by the device's clock, in order of start.
+        gaps: long stretches between its ops (inside steps where there are any), disjoint and in order, on the trace's
+            clock; none where it is hardly idle.
+    """
+
+    info: DeviceInfo
+    table: OpTable
+    op_events: int
+    total_ps: int
+    duty: CoreDuty
+    step_times: CoreStepTimes
+    run_ps: Int64s
+    gaps: Intervals
+
+    @property
+    def gap_ps(self) -> int:
+        """Time of all gaps."""
+        return int((self.gaps[1] - self.gaps[0]).sum())
+
+
+def has_infeed(table: OpTable) -> bool:
+    """Whether ops wait for input on the device (`HasTpuInfeedOp`)."""
+    return any(category in INFEEDS for category in table.category)
+
+
+def summarise_core(
+    plane: Plane,
+    info: DeviceInfo,
+    steps: CoreSteps,
+    runs: ModuleRuns,
+    is_crowded: bool,
+    waits: Intervals,
+    on_chunk: ChunkDone | None = None,
+) -> CoreSummary:
+    """Decodes one core and adds it up.
+
+    Args:
+        is_crowded: its chip has other cores in this profile.
+        waits: disjoint intervals in order, in which the host waited for input or sent it.
+    """
+    ops = core_ops(plane, on_chunk)
+    steps = on_device_clock(steps, ops)
+    events = ops.events
+    first, last = hull([(events.start_ps, events.end_ps), *line_spans(plane, STEPS_LINE, device=True)])
+    total = last - first
+    idle = total - int(ops.table.self_ps.sum())
+    needs_busy = len(waits[0]) > 0 and not has_infeed(ops.table)
+    busy = union(ops.event_start_ps, ops.event_end_ps) if needs_busy or idle >= MUCH_IDLE * total else None
+    return CoreSummary(
+        info=info,
+        table=ops.table,
+        op_events=len(events.key),
+        total_ps=total,
+        duty=core_duty(info.chip, ops, runs, is_crowded),
+        step_times=core_step_times(steps, ops, waits if needs_busy else None, busy),
+        run_ps=device_durations(runs.start_ps, runs.end_ps, ops),
+        gaps=_long_gaps(busy, steps, ops),
+    )
+
+
+def _long_gaps(busy: Intervals | None, steps: CoreSteps, ops: CoreOps) -> Intervals:
+    """The stretches between busy intervals, inside steps where there are any, that are long enough to matter."""
+    none: Int64s = np.zeros(0, np.int64)
+    if busy is None or len(busy[0]) < 2:
+        return none, none
+    usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else int(busy[1][-1] - busy[0][0])
+    least = max(1, int(_LONG_GAP * usual))
+    start, end = _long(busy[1][:-1], busy[0][1:], least)
+    return _long(*intersect(start, end, steps.start_ps, steps.end_ps), least) if len(steps) else (start, end)
+
+
+def _long(start: Int64s, end: Int64s, least: int) -> Intervals:
+    chosen = end - start >= least
+    return start[chosen], end[chosen]

@@ -1,0 +1,111 @@
+"""How many processes decode a run's hosts: as many as cores and memory allow, and none where starting them costs more.
+
+A process takes some tenths of a second to start. In one process several threads decode a host's cores, one host after
+the other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import HostFile
+
+WORKERS_VARIABLE = "TPUPROF_WORKERS"
+"""Environment variable that sets the number of processes, whatever there is to decode; 1 for none but this one."""
+
+LEAST_BYTES = 400_000_000
+"""Bytes of profiles below which no process is worth its start (half a second): threads decode that much in two."""
+
+MOST_WORKERS = 64
+
+_GZIP_RATIO = 10
+_BASE_BYTES = 100_000_000  # interpreter, numpy and protobuf
+_MEMORY_SHARE = 0.5  # of what is available; the rest is for the merge, and for others
+
+MAXIMUM_THREADS = 4
+
+
+def decoding_threads() -> int:
+    """Threads that decode at once: the compiled core runs without the interpreter lock, numpy for the most part."""
+    return max(1, min(MAXIMUM_THREADS, available_cores()))
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def worker_count(files: Sequence[HostFile]) -> int:
+    """How many processes are to decode these hosts; 1 for this process alone.
+
+    Raises:
+        ProfileError: ``TPUPROF_WORKERS`` is no number above 0; exit code 2.
+    """
+    wanted = _wanted_workers()
+    if wanted is not None:
+        return min(wanted, MOST_WORKERS, max(1, len(files)))
+    sizes = [_decoded_bytes(file) for file in files]
+    if len(files) < 2 or sum(sizes) < LEAST_BYTES:
+        return 1
+    workers = min(available_cores(), len(files), MOST_WORKERS)
+    memory = available_memory()
+    if memory is not None:
+        workers = min(workers, int(_MEMORY_SHARE * memory / (_BASE_BYTES + max(sizes))))
+    return max(1, workers)
+
+
+def _wanted_workers() -> int | None:
+    """What the environment asks for; None where it does not."""
+    text = os.environ.get(WORKERS_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text):
+        sentence = f"{WORKERS_VARIABLE} is {printable(text[:40])}, which is no number of processes."
+        hint = f"{WORKERS_VARIABLE}=1 for one process, or unset it: as many as cores and memory allow"
+        raise ProfileError("usage", sentence, hint, EXIT_USAGE)
+    return int(text)
+
+
+def _decoded_bytes(file: HostFile) -> int:
+    return file.size_bytes * (_GZIP_RATIO if file.gzipped else 1)
+
+
+def available_memory() -> int | None:
+    """Bytes that processes can have yet, of the machine or of this container, whichever is less; None where unknown."""
+    known = [size for size in (_machine_memory(), _container_memory()) if size is not None]
+    return min(known) if known else None
+
+
+def _machine_memory() -> int | None:
+    for line in _lines("/proc/meminfo"):
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            with suppress(ValueError, IndexError):
+                return int(value.split()[0]) * 1024
+    with suppress(ValueError, OSError, AttributeError):  # no Linux: half of what there is
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return None
+
+
+def _container_memory() -> int | None:
+    """What a control group still allows (both versions)."""
+    for most, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        with suppress(ValueError, IndexError):  # "max" is no limit
+            return max(0, int(_lines(most)[0]) - int(_lines(used)[0]))
+    return None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read(1 << 16).splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,297 @@
+"""Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
+
+What crosses is a path one way and a small summary the other way. A few hosts more than there are workers are handed
+out at a time, so that little is left to take back when the work is cancelled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from typing import Generic, TextIO
+
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import HostFile
+from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
+from tpuprof.parsers.hosts.work import Board, Failure, Part, Work, begin_worker, do_work
+
+POLL_SECONDS = 0.05
+"""How often progress is told and a wish to stop is heard."""
+
+GRACE_SECONDS = 0.2
+"""How long workers have to stop by themselves before they are ended."""
+
+Poll = Callable[["Board | None"], None]
+"""Called every `POLL_SECONDS`; raises `Cancelled` to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The worker that had the host is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[Part]):
+    """Work on the hosts of a run.
+
+    Attributes:
+        work: what to do with each.
+        files: the hosts.
+        poll: see `Poll`.
+        threads: for each worker.
+        lost: exceptions that say that a worker is gone.
+    """
+
+    work: Work[Part]
+    files: Sequence[HostFile]
+    poll: Poll
+    threads: int = 1
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+
+
+def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator[tuple[int, Part | Failure]]:
+    """Each host's index and what came of it, as they come, of an executor that belongs to the caller.
+
+    Hosts whose worker is lost are failures. Where the work stops early, hosts at work run to their end.
+
+    Args:
+        window: hosts that are handed out at a time.
+
+    Raises:
+        Cancelled: `Task.poll` said so.
+    """
+    waiting = deque(range(len(task.files)))
+    for index, outcome in _results(task, executor, waiting, window, None):
+        yield index, _died(task.files[index]) if isinstance(outcome, Lost) else outcome
+    for index in waiting:
+        yield index, _died(task.files[index])
+
+
+def over_processes(
+    task: Task[Part], workers: int, inline: Callable[[HostFile], Part | Failure]
+) -> Iterator[tuple[int, Part | Failure]]:
+    """The same over so many processes of this machine, which are gone afterwards, whatever happens.
+
+    When a process dies, hosts that were at work are tried once more, one at a time: it may have been the memory that
+    they wanted together. One whose process dies again is a failure.
+
+    Args:
+        inline: does the work in this process, where no other one can be had.
+
+    Raises:
+        Cancelled: `Task.poll` said so.
+    """
+    waiting, suspects = deque(range(len(task.files))), deque[int]()
+    board = _board(len(task.files))
+    while board is not None and (waiting or suspects):
+        is_retry = bool(suspects)
+        batch, size = (suspects, 1) if is_retry else (waiting, workers)
+        executor = _processes(board, min(size, len(batch)))
+        if executor is None:
+            break
+        gone: list[int] = []
+        with _ended(executor, board, len(task.files)):
+            for index, outcome in _results(task, executor, batch, size + 1, board):
+                if isinstance(outcome, Lost):
+                    gone.append(index)
+                else:
+                    yield index, outcome
+        blamed = [index for index in gone if board.process(index)]
+        batch.extendleft(index for index in reversed(gone) if index not in blamed)
+        if batch and not blamed:
+            break  # processes die before they begin: as well do without
+        for index in blamed:
+            board.begin(index, 0)
+            if is_retry:
+                yield index, _died(task.files[index])
+            else:
+                suspects.append(index)
+        workers = max(1, workers // 2) if blamed else workers
+    for index in suspects:
+        yield index, _died(task.files[index])
+    for index in waiting:
+        yield index, inline(task.files[index])
+
+
+def _died(file: HostFile) -> Failure:
+    sentence = f"{printable(file.path)} could not be read: the process that decoded it was ended from outside."
+    hint = "it may have wanted more memory than there is: look at the system's log"
+    return Failure("worker_died", sentence, hint, EXIT_UNREADABLE)
+
+
+def _results(
+    task: Task[Part], executor: Executor, waiting: deque[int], window: int, board: Board | None
+) -> Iterator[tuple[int, Part | Failure | Lost]]:
+    """Hands out what waits and yields what comes back; what a broken executor does not take stays in `waiting`."""
+    running: dict[Future[Part | Failure], int] = {}
+    is_broken = False
+    try:
+        while running or (waiting and not is_broken):
+            while waiting and len(running) < window and not is_broken:
+                future = _submitted(task, executor, waiting[0])
+                is_broken = future is None
+                if future is not None:
+                    running[future] = waiting.popleft()
+            task.poll(board)
+            done, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                index = running.pop(future)
+                error = CancelledError() if future.cancelled() else future.exception()
+                is_broken = is_broken or isinstance(error, BrokenExecutor)
+                if error is not None and not isinstance(error, task.lost):
+                    raise error
+                yield index, Lost() if error is not None else future.result()
+        task.poll(board)  # what was told last
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | Failure] | None:
+    """A host handed out; None where the executor takes none any more, or can start no process."""
+    file = task.files[index]
+    with _without_interrupts():  # a process keeps what is blocked when it starts: Ctrl+C is for this one alone
+        try:
+            return executor.submit(do_work, task.work, file.path, file.host, index, task.threads)
+        except (BrokenExecutor, OSError, RuntimeError):
+            return None
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+def _board(hosts: int) -> Board | None:
+    """None where processes can share no memory."""
+    try:
+        return Board(hosts)
+    except OSError:
+        return None
+
+
+def _processes(board: Board, workers: int) -> Executor | None:
+    """Processes that start from nothing, for a copy of this one would lack its threads; None where none can be had."""
+    try:
+        _begin_tracking()
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
+    except (OSError, ImportError, NotImplementedError, ValueError):  # no semaphores here
+        return None
+
+
+def _begin_tracking() -> None:
+    """Starts what cleans up semaphores after a crash; it wants the file of standard error, which a screen hides."""
+    with contextlib.ExitStack() as stack:
+        if sys.stderr is not None and _number(sys.stderr) < 0:
+            stack.enter_context(contextlib.redirect_stderr(None))
+        resource_tracker.ensure_running()
+
+
+def _number(stream: TextIO) -> int:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):  # it has none; that is heeded
+        return 0
+
+
+@contextlib.contextmanager
+def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
+    """Sees the processes off; where the work ends early, those that are at it are asked to stop, and then made to."""
+    try:
+        yield
+    except BaseException:
+        board.cancel()
+        raise
+    finally:
+        at_work = {board.process(host) for host in range(hosts)} - {0}
+        executor.shutdown(wait=False, cancel_futures=True)
+        until = time.monotonic() + GRACE_SECONDS
+        children = [child for child in multiprocessing.active_children() if child.pid in at_work]
+        for child in children:
+            child.join(max(0.0, until - time.monotonic()))
+            if child.is_alive():
+                child.terminate()
+
+
+class PoolMeter:
+    """Adds up progress over hosts that are decoded at once, as far as their workers tell.
+
+    Args:
+        files: all hosts of the page; todo: indices of those that are decoded, in the order of the board.
+    """
+
+    def __init__(
+        self, files: Sequence[HostFile], todo: Sequence[int], on_progress: OnProgress, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._todo = todo
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._known = set(range(len(files))) - set(todo)
+        self._told: dict[int, tuple[int, int, int]] = {}
+        self._last: Progress | None = None
+
+    def done(self, at: int) -> None:
+        """The host at place `at` of the board is done."""
+        self._known.add(self._todo[at])
+
+    def poll(self, board: Board | None) -> None:
+        """Tells what is new, on the board where there is one.
+
+        Raises:
+            Cancelled: that is wanted.
+        """
+        if self._is_cancelled():
+            raise Cancelled
+        if board is not None:
+            self._told = {index: board.so_far(at) for at, index in enumerate(self._todo)}
+        busy = [index for at, index in enumerate(self._todo) if board is not None and board.process(at)]
+        progress = self._progress([index for index in busy if index not in self._known])
+        if progress != self._last:
+            self._last = progress
+            self._on_progress(progress)
+
+    def _progress(self, busy: Sequence[int]) -> Progress:
+        told = self._told
+        sizes = [told.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
+        done = [
+            size if index in self._known else min(size, told.get(index, (0, 0, 0))[1])
+            for index, size in enumerate(sizes)
+        ]
+        first = busy[0] if busy else next((index for index in self._todo if index not in self._known), 0)
+        return Progress(
+            host=self._files[first].host,
+            host_index=min(len(self._known), len(self._files) - 1),
+            host_count=len(self._files),
+            bytes_done=sum(done),
+            bytes_total=sum(sizes),
+            events_done=sum(events for _, _, events in told.values()),
+            at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
+        )

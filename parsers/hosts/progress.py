@@ -1,0 +1,102 @@
+"""How far the decoding of a run's hosts is, added up over hosts, threads and processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.logdir import HostFile
+
+
+@dataclass(frozen=True, slots=True)
+class HostAtWork:
+    """A host that is being decoded, and how many of its bytes are."""
+
+    host: str
+    bytes_done: int
+    bytes_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a page's decoding is.
+
+    Attributes:
+        host: name of the host file at work, of several the first.
+        host_index: how many hosts are done; host_count: how many there are.
+        bytes_done, bytes_total: of the lines that the page needs, over all hosts; a host that is not open yet counts
+            with its file size.
+        events_done: events decoded so far.
+        at_work: the hosts that are being decoded now.
+    """
+
+    host: str
+    host_index: int
+    host_count: int
+    bytes_done: int
+    bytes_total: int
+    events_done: int
+    at_work: tuple[HostAtWork, ...] = ()
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Watch(Protocol):
+    """Who is told how the work on a host goes; its methods raise `Cancelled` where it is to stop."""
+
+    def opened(self, needed: int) -> None:
+        """So many bytes will be decoded."""
+
+    def chunk(self, size: int, events: int) -> None:
+        """So many of them are; called on any thread."""
+
+
+class Meter:
+    """Adds up progress over hosts that are decoded one after the other, each on several threads.
+
+    Args:
+        files: the hosts.
+        on_progress: called for every chunk; is_cancelled: asked as often.
+    """
+
+    def __init__(self, files: Sequence[HostFile], on_progress: OnProgress, is_cancelled: Callable[[], bool]) -> None:
+        self._files = files
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._lock = threading.Lock()
+        self._expected = [file.size_bytes for file in files]
+        self._index = 0
+        self._before = 0
+        self._bytes = 0
+        self._events = 0
+
+    def begin(self, index: int) -> None:
+        """Host `index` is next."""
+        self._index = index
+        self._before = self._bytes = sum(self._expected[:index])
+        self._report()
+
+    def opened(self, needed: int) -> None:
+        """The host at work needs this many bytes decoded."""
+        self._expected[self._index] = needed
+        self._report()
+
+    def chunk(self, size: int, events: int) -> None:
+        """A chunk is decoded; called on any thread."""
+        with self._lock:
+            self._bytes += size
+            self._events += events
+        self._report()
+
+    def _report(self) -> None:
+        if self._is_cancelled():
+            raise Cancelled
+        file = self._files[self._index]
+        total = sum(self._expected)
+        done = min(self._bytes, total)
+        here = HostAtWork(file.host, max(0, done - self._before), self._expected[self._index])
+        self._on_progress(Progress(file.host, self._index, len(self._files), done, total, self._events, (here,)))

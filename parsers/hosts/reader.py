@@ -1,0 +1,159 @@
+"""Summaries of a run's hosts, each made once: in this process, over several, or wherever an executor leads.
+
+What an op's metadata says is the same on every host of a program; it is kept once where it is byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import HostFile
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
+from tpuprof.parsers.hosts.pool import PoolMeter
+from tpuprof.parsers.hosts.progress import Meter, OnProgress, Watch
+from tpuprof.parsers.hosts.summary import HostSummary, needed_bytes, summarise
+from tpuprof.parsers.ops.op_metadata import OpSource
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from tpuprof.parsers.hosts.pool import Task
+    from tpuprof.parsers.hosts.work import Failure
+
+_EXECUTOR_WINDOW = 2
+"""Hosts handed to an executor at a time, a core of this machine, where nothing tells how many workers it has."""
+
+
+class HostReader:
+    """Reads hosts and keeps what they add up to.
+
+    Args:
+        on_progress: called often, on any thread.
+        is_cancelled: polled meanwhile.
+        executor: reads the hosts where one is given; it must be able to call functions of this package by name.
+        scheduler: address of a Dask scheduler whose workers read the hosts, and see them under the same paths.
+
+    Attributes:
+        summaries, failed: by path.
+    """
+
+    def __init__(
+        self,
+        on_progress: OnProgress,
+        is_cancelled: Callable[[], bool],
+        executor: Executor | None = None,
+        scheduler: str | None = None,
+    ) -> None:
+        self.summaries: dict[str, HostSummary] = {}
+        self.failed: dict[str, ProfileError] = {}
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._executor = executor
+        self._scheduler = scheduler
+        self._sources: dict[tuple[bytes, bytes], OpSource] = {}
+
+    def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> None:
+        """Reads those of some hosts that are not known yet.
+
+        Args:
+            on_host: called after each with the number of `files` that are known by now, readable or not.
+
+        Raises:
+            ProfileError: the scheduler cannot be reached.
+            Cancelled: `is_cancelled` said so.
+        """
+        if self._is_cancelled():
+            raise Cancelled
+        known = self.summaries.keys() | self.failed.keys()
+        todo = [at for at, file in enumerate(files) if file.path not in known]
+        for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
+            if isinstance(outcome, ProfileError):
+                self.failed[files[index].path] = outcome
+            else:
+                self.summaries[files[index].path] = self._sharing(outcome)
+            on_host(len(files) - len(todo) + done)
+
+    def _outcomes(
+        self, files: Sequence[HostFile], todo: Sequence[int]
+    ) -> Iterator[tuple[int, HostSummary | ProfileError]]:
+        """Index of each host and what came of it, in the order in which they are done."""
+        chosen = [files[index] for index in todo]
+        workers = worker_count(chosen)
+        if self._executor is None and self._scheduler is None and workers < 2:
+            meter = Meter(files, self._on_progress, self._is_cancelled)
+            for index in todo:
+                meter.begin(index)
+                yield index, _read(files[index], meter)
+            return
+        tally = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
+        for at, outcome in self._over_workers(chosen, workers, tally):
+            tally.done(at)
+            yield todo[at], outcome if isinstance(outcome, HostSummary) else outcome.error
+        tally.poll(None)
+
+    def _over_workers(
+        self, files: Sequence[HostFile], workers: int, meter: PoolMeter
+    ) -> Iterator[tuple[int, HostSummary | Failure]]:
+        from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
+
+        task = Task(summarise_file, files, meter.poll)
+        if self._scheduler is not None:
+            yield from _over_dask(task, self._scheduler)
+        elif self._executor is not None:
+            yield from over_executor(task, self._executor, _EXECUTOR_WINDOW * available_cores())
+        else:
+            task = replace(task, threads=max(1, min(decoding_threads(), available_cores() // workers)))
+            yield from over_processes(task, workers, lambda file: _read_here(file, meter))
+
+    def _sharing(self, summary: HostSummary) -> HostSummary:
+        """The summary with metadata that is known already in place of its own where they are equal."""
+        sources = tuple(self._known(source) for source in summary.table.sources)
+        return replace(summary, table=replace(summary.table, sources=sources))
+
+    def _known(self, source: OpSource) -> OpSource:
+        found = self._sources.setdefault((source.events.body, source.stats.body), source)
+        same = np.array_equal(found.events.ids, source.events.ids) and np.array_equal(found.stats.ids, source.stats.ids)
+        return found if same else source
+
+
+def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
+    """The host's summary; the work of `parsers.hosts.work` on a run's hosts."""
+    with closing(Trace.open(path)) as trace:
+        watch.opened(needed_bytes(trace))
+        return summarise(trace, host, watch.chunk, threads)
+
+
+def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
+    """A host read here."""
+    try:
+        return summarise_file(file.path, file.host, meter, decoding_threads())
+    except ProfileError as error:
+        return error
+
+
+def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
+    """A host read here after all, where no other process can be had."""
+    from tpuprof.parsers.hosts.work import Failure  # noqa: PLC0415 - for several hosts
+
+    outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
+    return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
+
+
+def _over_dask(task: Task[HostSummary], scheduler: str) -> Iterator[tuple[int, HostSummary | Failure]]:
+    from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
+
+    files = [replace(file, path=_absolute(file.path)) for file in task.files]
+    return over_dask(replace(task, files=files), scheduler)
+
+
+def _absolute(path: str) -> str:
+    """A path that means the same in another folder."""
+    return path if "://" in path else os.path.abspath(path)

@@ -1,0 +1,393 @@
+"""What one host adds to the pages: sums by op and by step, never events, and the metadata with the ops' texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.intervals import covered, subtract
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.hosts.host_side import HostSide, read_host_side
+from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
+from tpuprof.parsers.ops.device import (
+    DeviceInfo,
+    device_info,
+    device_ordinal,
+    is_gpu,
+    is_sparse_core,
+    is_tensor_core,
+    merge_devices,
+)
+from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, thread_lines
+from tpuprof.parsers.ops.host.input_events import InputRows
+from tpuprof.parsers.ops.host.ops import HostOps
+from tpuprof.parsers.ops.table import OpTable, merge_tables
+from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty
+from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
+from tpuprof.parsers.steps.groups.groups import Groups, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.steps.markers import (
+    CoreSteps,
+    HostSteps,
+    ModuleRuns,
+    busiest_module,
+    inferred_steps,
+    marked_steps,
+    module_runs,
+)
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.requests.requests import HostRequests, has_requests, host_requests
+from tpuprof.parsers.steps.sparse_core import sparse_core_times
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.steps.gpu.steps import GpuSummary
+
+ENVIRONMENT_PLANE = "Task Environment"
+
+_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTime:
+    """The long gaps of the core that is idle most (`CoreSummary.gaps`) without input waits, and what went on meanwhile.
+
+    Attributes:
+        core: ordinal of the core.
+        gap_ps: all of them together; count: how many; longest: the longest one's start and end.
+        activities: what the host's threads did, the most first.
+        flying: asynchronous ops under way and for how much of the gaps, the most first.
+    """
+
+    core: int
+    gap_ps: int
+    count: int
+    longest: tuple[int, int]
+    activities: tuple[Activity, ...]
+    flying: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSummary:
+    """What the overview and the op pages need of one host.
+
+    Attributes:
+        host: name of the host.
+        core_count, gpu_count: TensorCore and GPU planes.
+        device: what the cores' planes say of them, None without a device plane.
+        table: time by op over the host's cores.
+        op_events: op events over the host's cores.
+        self_ps: self time of all ops; total_ps: the cores' whole time, idle included.
+        duty: one a chip.
+        programs: program id to the name of its HLO module.
+        steps: the steps that the host's cores share, None where there are none.
+        step_note: how inferred steps were found, or why there are none.
+        host_ops: framework ops of the host's threads.
+        input_rows: what the host did for input that is no framework op.
+        requests: that the host served, and the runs of its cores' modules.
+        gpu: what its GPUs did; None without any, or with TPUs beside them.
+        idle: the long gaps of the core that is idle most; None where no core is idle for long.
+        compilations: programs that were compiled while the profile was taken.
+        profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
+        mxu_percent, hbm_percent: counters that the host plane may hold.
+        simulated: the profile says that its times are not measured.
+        warnings: what the profiler itself reported.
+        remarks: what is odd about the devices.
+        problems: what is wrong with the file.
+    """
+
+    host: str
+    core_count: int
+    gpu_count: int
+    device: DeviceInfo | None
+    table: OpTable
+    op_events: int
+    self_ps: int
+    total_ps: int
+    duty: tuple[ChipDuty, ...]
+    programs: Mapping[int, str]
+    steps: StepGrid | None
+    step_note: str
+    host_ops: HostOps
+    input_rows: InputRows
+    requests: HostRequests
+    gpu: GpuSummary | None
+    idle: IdleTime | None
+    compilations: tuple[Compilation, ...]
+    profile_duration_ps: int | None
+    mxu_percent: float | None
+    hbm_percent: float | None
+    simulated: bool
+    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `summarise` decodes."""
+    host = trace.plane(HOST_PLANE)
+    threads = sum(line.size for line in thread_lines(host)) if host is not None else 0
+    return threads + sum(line.size for plane in trace.planes for line in plane.lines if _is_needed(plane, line))
+
+
+def _is_needed(plane: Plane, line: Line) -> bool:
+    if is_tensor_core(plane):
+        return line.name == OPS_LINE
+    if is_gpu(plane):
+        return True
+    return is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
+
+
+def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1) -> HostSummary:
+    """Decodes what the overview needs of one host and adds it up.
+
+    Args:
+        workers: threads over the cores; they help where the decoding core releases the interpreter lock.
+    """
+    cores = [plane for plane in trace.planes if is_tensor_core(plane)]
+    side = read_host_side(trace, on_chunk)
+    runs = [module_runs(plane) for plane in cores]
+    groups = _groups(trace, cores, side.events)
+    step_lists, source, note = _find_steps(cores, runs, groups)
+    infos = [device_info(plane) for plane in cores]
+    crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
+    work = partial(_summarise, crowded=crowded, waits=side.waits, on_chunk=on_chunk)
+    summaries = _run(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
+    device, remarks = merge_devices(infos)
+    table = merge_tables([core.table for core in summaries])
+    steps = _grid(trace, cores, host, summaries, source, _input_source(table, side, step_lists))
+    if steps is None and not note:
+        note = "the cores share no step"
+    host_stats = _plane_stats(trace, HOST_PLANE)
+    environment = _plane_stats(trace, ENVIRONMENT_PLANE)
+    return HostSummary(
+        host=host,
+        core_count=len(cores),
+        gpu_count=sum(is_gpu(plane) for plane in trace.planes),
+        device=device,
+        table=table,
+        op_events=sum(core.op_events for core in summaries),
+        self_ps=sum(int(core.table.self_ps.sum()) for core in summaries),
+        total_ps=sum(max(core.total_ps, int(core.table.self_ps.sum())) for core in summaries),
+        duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
+        programs=_programs_that_ran(runs),
+        steps=steps,
+        step_note=note,
+        host_ops=side.ops,
+        input_rows=side.input_rows,
+        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries]),
+        gpu=_gpus(trace, side.events, on_chunk),
+        idle=_idle_time(cores, summaries, side),
+        compilations=_compilations(summaries, side),
+        profile_duration_ps=_profile_duration(environment, summaries),
+        mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
+        hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
+        simulated=bool(environment.get("tpuprof_simulated")),
+        warnings=(*trace.errors, *trace.warnings),
+        remarks=remarks,
+        problems=trace.problems,
+    )
+
+
+def _gpus(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None) -> GpuSummary | None:
+    if not any(is_gpu(plane) for plane in trace.planes):
+        return None
+    from tpuprof.parsers.steps.gpu.steps import gpu_summary  # noqa: PLC0415 - for GPUs only
+
+    return gpu_summary(trace, host, on_chunk)
+
+
+_Item = tuple[Plane, DeviceInfo, CoreSteps, ModuleRuns]
+
+
+def _summarise(item: _Item, crowded: frozenset[str], waits: Intervals, on_chunk: ChunkDone | None) -> CoreSummary:
+    plane, info, steps, runs = item
+    return summarise_core(plane, info, steps, runs, info.chip in crowded, waits, on_chunk)
+
+
+def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
+    """Chips with several cores: their duty cycle needs the union of their cores' intervals, the others' just a sum."""
+    chips = [info.chip for info in infos]
+    return frozenset(chip for chip in chips if chips.count(chip) > 1)
+
+
+def _run(work: Callable[[_Item], CoreSummary], items: Sequence[_Item], workers: int) -> list[CoreSummary]:
+    if workers <= 1 or len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        return _in_order(pool, work, items)
+
+
+def _in_order(pool: Executor, work: Callable[[_Item], CoreSummary], items: Iterable[_Item]) -> list[CoreSummary]:
+    futures = [pool.submit(work, item) for item in items]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
+    plane = trace.plane(name)
+    return {} if plane is None else dict(plane.stats)
+
+
+def _programs_that_ran(runs: Sequence[ModuleRuns]) -> dict[int, str]:
+    """Names of programs by the events of the cores' `XLA Modules` lines, ``jit_step(7)``."""
+    names = {name for core in runs for name in core.name}
+    found = (_MODULE_NAME.match(name) for name in names)
+    return {int(match[2]): match[1] for match in found if match}
+
+
+def _percent(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
+
+
+# --- steps ---------------------------------------------------------------------------------------------------------
+
+
+def _find_steps(
+    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: Groups | None
+) -> tuple[list[CoreSteps], StepSource, str]:
+    """Each core's steps, where they come from, and what to say about them."""
+    host_steps = _host_steps(cores, groups)
+    marked = [marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
+    if any(len(steps) for steps in marked):
+        return marked, "steps", ""
+    return _infer_steps(runs, marked)
+
+
+def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
+    """Which events belong together, where that is asked: for markers of steps, and for requests."""
+    if host is None or not (any(map(_has_markers, cores)) or has_requests(host)):
+        return None
+    return event_groups(host, cores, grouped=is_grouped(trace))
+
+
+def _has_markers(plane: Plane) -> bool:
+    line = grouping_line(plane)
+    return line is not None and line.name == STEPS_LINE
+
+
+def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps | None]:
+    """For each core with markers, which host step launched each of them."""
+    if groups is None or groups.cores is None:
+        return [None] * len(cores)
+    numbers = {root.group: root.step_num for root in groups.roots if root.step_num is not None}
+    return [
+        HostSteps(group, numbers) if _has_markers(plane) else None
+        for plane, group in zip(cores, groups.cores, strict=True)
+    ]
+
+
+def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
+    found = busiest_module(runs)
+    if found is None:
+        if not any(core.name for core in runs):
+            return none, "modules", "no Steps line and no XLA Modules in this profile"
+        return none, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
+    module, share = found
+    name = module.partition("(")[0]
+    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
+    note += f"{name} takes {100 * share:.1f}% of the modules' time"
+    return [inferred_steps(core, module) for core in runs], "modules", note
+
+
+def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:
+    """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
+
+    Input events count where the host had one in at least every other step: transfers while a program starts up say
+    nothing about its steps.
+    """
+    if has_infeed(table):
+        return "infeed"
+    steps = next((steps for steps in cores if len(steps)), None)
+    if steps is None:
+        return None
+    inside = covered(steps.end_ps, *side.waits) - covered(steps.start_ps, *side.waits)
+    return "host" if 2 * np.count_nonzero(inside) >= len(steps) else None
+
+
+def _grid(
+    trace: Trace,
+    cores: Sequence[Plane],
+    host: str,
+    summaries: Sequence[CoreSummary],
+    source: StepSource,
+    input_source: InputSource | None,
+) -> StepGrid | None:
+    names = [f"{host}:{device_ordinal(plane)}" for plane in cores]
+    grid = align([core.step_times for core in summaries], source, names, input_source)
+    if grid is None:
+        return None
+    return replace(grid, sparse_core=sparse_core_times(trace, grid.names, grid.start_ps, grid.longest_ps))
+
+
+# --- idle time -----------------------------------------------------------------------------------------------------
+
+
+def _most_idle(summaries: Sequence[CoreSummary]) -> int:
+    return max(range(len(summaries)), key=lambda at: summaries[at].gap_ps)
+
+
+def _idle_time(cores: Sequence[Plane], summaries: Sequence[CoreSummary], side: HostSide) -> IdleTime | None:
+    """The gaps of the core that is idle most, without those in which the host waited for input."""
+    if not summaries:
+        return None
+    most = _most_idle(summaries)
+    gaps = subtract(*summaries[most].gaps, *side.waits)
+    if not len(gaps[0]):
+        return None
+    length = gaps[1] - gaps[0]
+    longest = int(length.argmax())
+    return IdleTime(
+        core=device_ordinal(cores[most]),
+        gap_ps=int(length.sum()),
+        count=len(length),
+        longest=(int(gaps[0][longest]), int(gaps[1][longest])),
+        activities=activities(side.events, gaps) if side.events is not None else (),
+        flying=_flying(cores[most], gaps),
+    )
+
+
+def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
+    """Asynchronous ops under way during gaps."""
+    found: dict[str, int] = {}
+    for line in plane.lines:
+        if line.name != ASYNC_OPS_LINE:
+            continue
+        events = line.events()
+        start, end = event_spans(line, events)
+        near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
+        rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
+        names = [_op_name(plane, row) for row in rows.tolist()]
+        found |= flying(names, start[near], end[near], gaps)
+    return found
+
+
+def _op_name(plane: Plane, row: int) -> str:
+    if row < 0:
+        return "async op"
+    return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
+
+
+def _compilations(summaries: Sequence[CoreSummary], side: HostSide) -> tuple[Compilation, ...]:
+    """What was compiled, and how long the core that is idle most waited meanwhile."""
+    if side.events is None or not summaries:
+        return ()
+    return compilations(side.events, summaries[_most_idle(summaries)].gaps)
+
+
+def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:
+    start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
+    if isinstance(start, int) and isinstance(stop, int) and 0 < start < stop:
+        return (stop - start) * 1000
+    spans = [core.duty.span for core in cores if core.duty.span is not None]
+    return max(last for _, last in spans) - min(first for first, _ in spans) if spans else None

@@ -1,0 +1,191 @@
+"""What is done with one host's file, in this process or in another one, and how that process tells how far it is.
+
+Nothing of this knows a session: what crosses to another process is a path and a function by name, what comes back is
+a small summary, never events.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from multiprocessing.sharedctypes import RawArray
+from typing import TypeVar
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.hosts.progress import Watch
+
+Part = TypeVar("Part")
+
+Work = Callable[[str, str, Watch, int], Part]
+"""Path, host, watch and number of threads; importable by name, so that other processes can call it.
+
+Raises `ProfileError` where the file cannot be read, and `Cancelled`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a host could not be read, in a form that crosses processes (the fields of a `ProfileError`)."""
+
+    code: str
+    sentence: str
+    hint: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: ProfileError) -> Failure:
+        """The failure that an error tells of."""
+        return cls(error.code, error.sentence, error.hint, error.exit_code)
+
+    @property
+    def error(self) -> ProfileError:
+        """The error again."""
+        return ProfileError(self.code, self.sentence, self.hint, self.exit_code)
+
+
+# --- a board on which workers tell how far they are ----------------------------------------------------------------
+
+_CANCELLED, _COLUMNS = 1, 4
+_PROCESS, _NEEDED, _BYTES, _EVENTS = range(_COLUMNS)
+
+
+class Board:
+    """Numbers in shared memory: one that says stop, and for each host the process at it, bytes and events so far.
+
+    Only one process writes a host's numbers at a time; a reader may see one of them a moment before the others.
+
+    Args:
+        hosts: how many.
+    """
+
+    def __init__(self, hosts: int) -> None:
+        self._cells: ctypes.Array[ctypes.c_int64] = RawArray(ctypes.c_int64, _CANCELLED + _COLUMNS * hosts)
+
+    def cancel(self) -> None:
+        """Asks all workers to stop."""
+        self._cells[0] = 1
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the workers are to stop."""
+        return bool(self._cells[0])
+
+    def begin(self, host: int, process: int) -> None:
+        """A process begins with a host, or with 0 for the process none is at it."""
+        self._write(host, (process, 0, 0, 0))
+
+    def end(self, host: int) -> None:
+        """The host is done; its numbers stay."""
+        self._cells[_CANCELLED + _COLUMNS * host + _PROCESS] = 0
+
+    def tell(self, host: int, needed: int, size: int, events: int) -> None:
+        """Bytes to decode, bytes and events so far."""
+        self._write(host, (self.process(host), needed, size, events))
+
+    def process(self, host: int) -> int:
+        """The process that is at a host now, or 0."""
+        return int(self._cells[_CANCELLED + _COLUMNS * host + _PROCESS])
+
+    def so_far(self, host: int) -> tuple[int, int, int]:
+        """Bytes to decode (0 while that is not known), bytes and events so far."""
+        at = _CANCELLED + _COLUMNS * host
+        return int(self._cells[at + _NEEDED]), int(self._cells[at + _BYTES]), int(self._cells[at + _EVENTS])
+
+    def _write(self, host: int, values: tuple[int, ...]) -> None:
+        at = _CANCELLED + _COLUMNS * host
+        self._cells[at : at + _COLUMNS] = list(values)
+
+
+class _BoardWatch:
+    """Tells the board about one host, and stops when the board says so."""
+
+    def __init__(self, board: Board, host: int) -> None:
+        self._board = board
+        self._host = host
+        self._lock = threading.Lock()
+        self._needed = self._bytes = self._events = 0
+
+    def opened(self, needed: int) -> None:
+        """See `Watch.opened`."""
+        self._needed = needed
+        self.chunk(0, 0)
+
+    def chunk(self, size: int, events: int) -> None:
+        """See `Watch.chunk`."""
+        with self._lock:
+            self._bytes += size
+            self._events += events
+            self._board.tell(self._host, self._needed, self._bytes, self._events)
+        if self._board.is_cancelled:
+            raise Cancelled
+
+
+class _Unwatched:
+    """For workers that share no memory with whoever asked."""
+
+    def opened(self, needed: int) -> None:
+        """Nobody is told."""
+
+    def chunk(self, size: int, events: int) -> None:
+        """Nobody is told."""
+
+
+class _Worker:
+    """What a worker process knows: the board, handed over when it starts, for a board can't be sent with a task."""
+
+    board: Board | None = None
+
+
+def begin_worker(board: Board) -> None:
+    """Readies a worker process: it is silent, Ctrl+C is its parent's business, and it ends when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # the screen is the parent's
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    _Worker.board = board
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)  # the work is for nobody
+
+
+def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) -> Part | Failure:
+    """Does the work on host number `index` of the run, in a worker.
+
+    Raises:
+        Cancelled: the board said so.
+    """
+    board = _Worker.board
+    watch: Watch = _Unwatched()
+    if board is not None:
+        if board.is_cancelled:
+            raise Cancelled
+        board.begin(index, os.getpid())
+        watch = _BoardWatch(board, index)
+    try:
+        return work(path, host, watch, threads)
+    except ProfileError as error:
+        return Failure.of(error)
+    except MemoryError:
+        return no_memory(host)
+    finally:
+        if board is not None:
+            board.end(index)
+
+
+def no_memory(host: str) -> Failure:
+    """The host does not fit into memory."""
+    sentence = f"{printable(host)} could not be read: this machine's memory was not enough for it."
+    return Failure("memory", sentence, "close other programs, or look at one host at a time with --host", 4)

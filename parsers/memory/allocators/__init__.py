@@ -1,0 +1,1 @@
+"""Memory over time, as the allocators reported it."""

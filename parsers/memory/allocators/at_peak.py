@@ -1,0 +1,220 @@
+"""What an allocator had handed out at its peak, by what asked for it."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.memory.allocators.events import AllocatorEvents, distinct_texts, stats_at
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation
+
+STACK = "stack"
+"""Stands for what is reserved for programs."""
+
+EARLIER = "allocated before the capture"
+"""Stands for what is on the heap although no allocation of the capture accounts for it."""
+
+MOST_ROWS = 10_000
+"""Different allocations that are listed; the rest of them is one row."""
+
+REST = "smaller allocations"
+
+_TEXTS = ("tf_op", "region_type", "shape")
+
+# TensorFlow's numbers of data types (DataType in its types.proto), 1 and on; 0 says that there is none.
+_DATA_TYPES: tuple[str, ...] = (
+    "float",
+    "double",
+    "int32",
+    "uint8",
+    "int16",
+    "int8",
+    "string",
+    "complex64",
+    "int64",
+    "bool",
+    "qint8",
+    "quint8",
+    "qint32",
+    "bfloat16",
+    "qint16",
+    "quint16",
+    "uint16",
+    "complex128",
+    "half",
+    "resource",
+    "variant",
+    "uint32",
+    "uint64",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e5m2fnuz",
+    "int4",
+    "uint4",
+)
+_REF_TYPES = 100
+"""A reference to a variable has the type's number plus this."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtPeak:
+    """What is in use at a moment.
+
+    Attributes:
+        rows: largest total first.
+        lacks: what these rows leave out, a phrase; empty where they add up.
+    """
+
+    rows: tuple[ActiveAllocation, ...]
+    lacks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """What some events say of themselves, as columns.
+
+    Attributes:
+        texts: each once.
+        op, region, shape: int32[n], indices into `texts`; -1 where the event does not tell.
+        data_type: int64[n], TensorFlow's number; 0 where the event does not tell.
+    """
+
+    texts: tuple[str, ...]
+    op: NDArray[np.int32]
+    region: NDArray[np.int32]
+    shape: NDArray[np.int32]
+    data_type: Int64s
+
+    def text(self, index: int) -> str | None:
+        """One of the texts; None for -1."""
+        return None if index < 0 else self.texts[index]
+
+
+def data_type_name(number: int) -> str | None:
+    """``float`` of 1, ``half`` of 19; None for 0 and ``type 77`` for a number without a name."""
+    if number == 0:
+        return None
+    base, suffix = (number - _REF_TYPES, "_ref") if number > _REF_TYPES else (number, "")
+    return f"{_DATA_TYPES[base - 1]}{suffix}" if 0 < base <= len(_DATA_TYPES) else f"type {number}"
+
+
+def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
+    """Reads what events say of themselves: op, region, data type and shape."""
+    known: dict[str, int] = {}
+    columns = {name: np.full(len(events), -1, np.int32) for name in _TEXTS}
+    data_type = np.zeros(len(events), np.int64)
+    for rows, stats, body in stats_at(plane, events.begin, events.length, (*_TEXTS, "data_type")):
+        for name in _TEXTS:
+            if name in stats:
+                texts, which = distinct_texts(plane, stats[name], body)
+                index = [known.setdefault(text, len(known)) if text else -1 for text in texts]
+                columns[name][rows] = np.array([*index, -1], np.int32)[which]
+        if "data_type" in stats:
+            data_type[rows] = stats["data_type"].integers()
+    op, region, shape = (columns[name] for name in _TEXTS)
+    return Descriptions(tuple(known), op, region, shape, data_type)
+
+
+def live_at(events: AllocatorEvents, last: int) -> Int64s:
+    """Rows of the allocations up to event `last` that nothing has freed by then, ascending.
+
+    An address's last event tells: an allocation there lives, whatever was at that address before.
+
+    Args:
+        events: of one allocator, in order of time.
+    """
+    rows = np.flatnonzero(events.has_address[: last + 1])
+    address = events.address[rows]
+    order = np.argsort(address, kind="stable")
+    is_last = np.append(address[order][1:] != address[order][:-1], True)[: len(order)]
+    rows = rows[order[is_last]]
+    live: Int64s = np.sort(rows[events.is_allocation[rows]]).astype(np.int64)
+    return live
+
+
+def in_use_at(plane: Plane, events: AllocatorEvents, at: int) -> AtPeak:
+    """What is in use after an event, summed up by equal allocations.
+
+    Args:
+        events: of one allocator, in order of time.
+    """
+    live = live_at(events, at)
+    sized = live[events.allocated_bytes[live] >= 0]
+    heap, stack = int(events.heap_bytes[at]), max(int(events.stack_bytes[at]), 0)
+    rows, accounted = _merged(plane, events.take(sized))
+    if heap > accounted:
+        rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted, None, None, None))
+    if stack:
+        rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK, None, None))
+    rows.sort(key=lambda row: -row.occurrences * row.allocated_bytes)  # equal ones stay in order
+    return AtPeak(tuple(rows), _lacks(events, at, len(live) - len(sized), heap, accounted))
+
+
+def _lacks(events: AllocatorEvents, at: int, unsized: int, heap: int, accounted: int) -> str:
+    """What the rows leave out."""
+    found = []
+    if unsized:
+        found.append(f"{counted(unsized, 'allocation')} without a size (stat allocation_bytes)")
+    if not events.has_address[: at + 1].all():
+        homeless = int((~events.has_address[: at + 1]).sum())
+        found.append(f"{counted(homeless, 'event')} without an address (stat addr)")
+    if heap < 0:
+        found.append("what was allocated before the capture, for the size of the heap is unknown")
+    elif accounted > heap:
+        found.append(f"some deallocations, for the rows are {accounted - heap:,} bytes more than the heap")
+    return "; ".join(found)
+
+
+def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocation], int]:
+    """Equal allocations as one, by total, then size, then texts; and how many bytes they are together."""
+    if not len(events):
+        return [], 0
+    said = describe(plane, events)
+    columns = (events.allocated_bytes, events.requested_bytes, said.op, said.region, said.data_type, said.shape)
+    order = np.lexsort(columns)
+    differs = np.zeros(len(order), np.bool_)
+    differs[0] = True
+    for column in columns:
+        differs[1:] |= column[order][1:] != column[order][:-1]
+    first = np.flatnonzero(differs)
+    count = np.diff(np.append(first, len(order)))
+    rows = order[first]
+    sizes = events.allocated_bytes[rows]
+    ranked = np.lexsort((-sizes, -count * sizes.astype(np.float64)))  # the product may be beyond 64 bits
+    accounted = _product_sum(count, sizes)
+    found = [
+        ActiveAllocation(
+            framework_op=said.text(int(said.op[row])),
+            occurrences=int(count[at]),
+            allocated_bytes=int(events.allocated_bytes[row]),
+            requested_bytes=int(events.requested_bytes[row] if events.requested_bytes[row] >= 0 else size),
+            region=said.text(int(said.region[row])),
+            data_type=data_type_name(int(said.data_type[row])),
+            shape=said.text(int(said.shape[row])),
+        )
+        for at, row, size in ((at, rows[at], events.allocated_bytes[rows[at]]) for at in ranked[:MOST_ROWS].tolist())
+    ]
+    found.sort(key=_by_size)
+    rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])
+    if rest:
+        found.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
+    return found, accounted
+
+
+def _product_sum(count: NDArray[np.intp], sizes: Int64s) -> int:
+    """Exact, whatever the sizes."""
+    return sum(map(operator.mul, count.tolist(), sizes.tolist()))
+
+
+def _by_size(row: ActiveAllocation) -> tuple[int, int, int, str, str, str, str]:
+    """By total, then size, then what was asked for, then texts."""
+    texts = (row.framework_op or "", row.region or "", row.data_type or "", row.shape or "")
+    return (-row.occurrences * row.allocated_bytes, -row.allocated_bytes, -row.requested_bytes, *texts)

@@ -1,0 +1,153 @@
+"""What the memory profile is made of: allocators, their memory over time, and what was allocated at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+
+Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveAllocation:
+    """Memory in use at the peak; equal ones are counted together.
+
+    Attributes:
+        framework_op: which op asked for it; ``stack`` and ``unused preallocated device memory`` for memory that no
+            allocation in the profile stands for.
+        occurrences: how many equal ones.
+        allocated_bytes, requested_bytes: of each; what the allocator gave, what it was asked for.
+        region: ``temp``, ``output``, ``persist/dynamic``, …; None where the profile does not say.
+        data_type: such as ``float``; None where the profile does not say.
+        shape: such as ``[128,64]``; None where the profile does not say.
+    """
+
+    framework_op: str | None
+    occurrences: int
+    allocated_bytes: int
+    requested_bytes: int
+    region: str | None
+    data_type: str | None
+    shape: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorProfile:
+    """One allocator: the HBM of a device, or host memory.
+
+    Attributes:
+        id: as the profile names it: ``0``, ``mklcpu``.
+        label: for people: ``HBM of device 0``.
+        host: name of the host file.
+        allocations, deallocations: how many events.
+        time_ps: int64, one an event, ascending, on the trace's clock.
+        stack_bytes, heap_bytes, free_bytes: int64, after each event; -1 where the profile does not say.
+        fragmentation: float64, 0 to 1, NaN where the profile does not say.
+        is_allocation: bool, one an event.
+        peak_index: the event after which stack + heap is largest, the last of equal ones.
+        capacity_bytes: stack + heap + free at that event; None where unknown.
+        lifetime_peak_bytes: most of the heap that was in use since the process began; None where unknown.
+        at_peak: what was in use then, largest first.
+        flat: why a line that does not move is no fault, sentences; None where it moves.
+        unknown: attribute name to why it is None or missing.
+    """
+
+    id: str
+    label: str
+    host: str
+    allocations: int
+    deallocations: int
+    time_ps: Int64s
+    stack_bytes: Int64s
+    heap_bytes: Int64s
+    free_bytes: Int64s
+    fragmentation: Float64s
+    is_allocation: NDArray[np.bool_]
+    peak_index: int
+    capacity_bytes: int | None
+    lifetime_peak_bytes: int | None
+    at_peak: tuple[ActiveAllocation, ...]
+    flat: str | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Stack and heap at the peak."""
+        at = self.peak_index
+        return int(max(self.stack_bytes[at], 0) + max(self.heap_bytes[at], 0))
+
+    @property
+    def peak_time_ps(self) -> int:
+        """When that was."""
+        return int(self.time_ps[self.peak_index])
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRun:
+    """A run of a compiled module on a device, to lay over the graph."""
+
+    name: str
+    device: str
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProfilePage:
+    """The allocators of a run.
+
+    Attributes:
+        hosts: names of the hosts that are covered.
+        allocators: devices first, in order.
+        why_empty: why there are no allocators and what to do, sentences; None where there are some.
+        warnings: what else to know, a sentence each.
+    """
+
+    hosts: tuple[str, ...]
+    allocators: tuple[AllocatorProfile, ...]
+    why_empty: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRuns:
+    """All runs of compiled modules on the devices of a host: columns over n runs, by start.
+
+    Attributes:
+        host: name of the host file.
+        names, devices: texts that the columns point to, each once; a device such as ``TPU:0``.
+        name, device: int32[n], indices into these.
+        start_ps, end_ps: int64[n], on the trace's clock.
+    """
+
+    host: str
+    names: tuple[str, ...]
+    devices: tuple[str, ...]
+    name: NDArray[np.int32]
+    device: NDArray[np.int32]
+    start_ps: Int64s
+    end_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+    def run(self, row: int) -> ModuleRun:
+        """One of the runs."""
+        return ModuleRun(
+            self.names[self.name[row]],
+            self.devices[self.device[row]],
+            int(self.start_ps[row]),
+            int(self.end_ps[row]),
+        )
+
+    def on(self, allocator: AllocatorProfile) -> NDArray[np.int64]:
+        """Rows of the runs on the device whose memory an allocator hands out; none for another kind of memory."""
+        label = f"TPU:{allocator.id}"
+        if allocator.host != self.host or label not in self.devices:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.device == self.devices.index(label)).astype(np.int64)

@@ -1,0 +1,230 @@
+"""Memory over time, as the allocators of a host reported it while the capture ran (XProf's `memory_profile`).
+
+As in XProf (`xplane_to_memory_profile.cc`): the peak of the window is the largest sum of stack and heap, the last one
+of equal ones; capacity is stack, heap and free memory together at that moment. Different from XProf, where it is wrong:
+
+- time is the trace's clock; XProf leaves out where a line's clock begins, so that lines which begin at different times
+  come in a wrong order.
+- the peak over the lifetime is the largest that was reported; XProf takes what the last event in the file says.
+- what is in use at the peak is every allocation of the capture that no deallocation followed up to then, with the size
+  that the allocation says. XProf looks at the peak's step alone, counts what earlier steps hold as unused, and takes
+  the size of what is freed from the deallocation, which on a TPU has none.
+- nothing is sampled away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import natural_key
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.memory.allocators.at_peak import AtPeak, in_use_at
+from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+
+TPU_PLANES = "/device:TPU:"
+
+MOST_ALLOCATORS = 1000
+"""A host has a dozen; of a damaged profile so many are shown, those with most events."""
+
+_STILL = 0.01
+"""A line that stays within this share of its peak does not move, as far as an eye can tell."""
+
+FLAT_DEVICE = (
+    "Memory in use hardly changes here, and that is how TPU programs look: a program gets the memory for its"
+    " temporaries in one piece (the stack) when it is loaded, not tensor by tensor, so the heap moves only when arrays"
+    " are made or deleted. What a program does inside its piece is on the memory page of its module."
+)
+FLAT_OTHER = "Memory in use hardly changes here: next to nothing was allocated or freed while the capture ran."
+
+_UNKNOWN = {
+    "stack_bytes": "the allocator's events do not say what is reserved (stat bytes_reserved)",
+    "heap_bytes": "the allocator's events do not say what is allocated (stat bytes_allocated)",
+    "free_bytes": "the allocator's events do not say what is free (stat bytes_available)",
+    "fragmentation": "the allocator's events do not say how fragmented its memory is (stat fragmentation)",
+    "lifetime_peak_bytes": "the allocator's events do not say what was in use at most (stat peak_bytes_in_use)",
+    "peak_bytes": "the allocator's events do not say what is in use (stats bytes_reserved, bytes_allocated)",
+    "capacity_bytes": "the event at the peak lacks what is in use or what is free",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """What one host's profile tells of memory over time.
+
+    Attributes:
+        allocators: devices first, in order; then others by name.
+        runs: of compiled modules on its devices, to lay over the graphs.
+        why_empty: why there are no allocators and what to do; None where there are some.
+    """
+
+    host: str
+    allocators: tuple[AllocatorProfile, ...]
+    runs: ModuleRuns
+    why_empty: str | None
+
+
+def host_memory(trace: Trace, host: str, on_chunk: ChunkDone | None = None) -> HostMemory:
+    """All at once, as the page wants it.
+
+    Args:
+        host: name of the host file.
+        on_chunk: progress; what it raises ends the decoding.
+    """
+    allocators = memory_profile_of(trace, host, on_chunk)
+    return HostMemory(host, allocators, module_runs(trace, host, on_chunk), None if allocators else why_empty(trace))
+
+
+def memory_profile_of(trace: Trace, host: str, on_chunk: ChunkDone | None = None) -> tuple[AllocatorProfile, ...]:
+    """The allocators of a host; none where the profile has no allocator events.
+
+    Args:
+        host: name of the host file.
+        on_chunk: progress; what it raises ends the decoding.
+    """
+    plane = host_plane(trace)
+    events = None if plane is None else allocator_events(plane, on_chunk)
+    if plane is None or events is None:
+        return ()
+    order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
+    borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
+    found = sorted(range(len(events.ids)), key=lambda at: borders[at] - borders[at + 1])[:MOST_ALLOCATORS]
+    found.sort(key=lambda at: (not events.is_device[at], natural_key(events.ids[at])))
+    return tuple(
+        _profile(plane, host, at, events.take(order[borders[at] : borders[at + 1]].astype(np.int64))) for at in found
+    )
+
+
+def _profile(plane: Plane, host: str, at: int, events: AllocatorEvents) -> AllocatorProfile:
+    """One allocator of its events, in order of time."""
+    stack, heap = events.stack_bytes, events.heap_bytes
+    known = (stack >= 0) | (heap >= 0)
+    used = np.where(known, np.maximum(stack, 0) + np.maximum(heap, 0), np.int64(-1))
+    peak = len(used) - 1 - int(np.argmax(used[::-1]))
+    is_device, name = events.is_device[at], events.ids[at]
+    lifetime = int(events.lifetime_peak_bytes.max())
+    capacity = _capacity(events, peak)
+    in_use = in_use_at(plane, events, peak)
+    return AllocatorProfile(
+        id=name,
+        label=_label(name, is_device),
+        host=host,
+        allocations=int(events.is_allocation.sum()),
+        deallocations=int((~events.is_allocation).sum()),
+        time_ps=events.time_ps,
+        stack_bytes=stack,
+        heap_bytes=heap,
+        free_bytes=events.free_bytes,
+        fragmentation=events.fragmentation,
+        is_allocation=events.is_allocation,
+        peak_index=peak,
+        capacity_bytes=capacity,
+        lifetime_peak_bytes=lifetime if lifetime >= 0 else None,
+        at_peak=in_use.rows,
+        flat=_flat(used[known], is_device),
+        unknown=_unknown(events, bool(known.any()), capacity, lifetime, in_use),
+    )
+
+
+def _label(name: str, is_device: bool) -> str:
+    return f"HBM of device {name}" if is_device else name or "allocator without a name"
+
+
+def _capacity(events: AllocatorEvents, peak: int) -> int | None:
+    """Stack, heap and free memory at the peak."""
+    heap, free = int(events.heap_bytes[peak]), int(events.free_bytes[peak])
+    return None if heap < 0 or free < 0 else max(int(events.stack_bytes[peak]), 0) + heap + free
+
+
+def _flat(used: Int64s, is_device: bool) -> str | None:
+    """Why a line does not move; None where it does, or where there is none."""
+    if not len(used) or int(used.max()) - int(used.min()) > _STILL * int(used.max()):
+        return None
+    return FLAT_DEVICE if is_device else FLAT_OTHER
+
+
+def _unknown(
+    events: AllocatorEvents, has_use: bool, capacity: int | None, lifetime: int, in_use: AtPeak
+) -> dict[str, str]:
+    """Why something is missing, by attribute."""
+    is_missing = {
+        "stack_bytes": bool((events.stack_bytes < 0).all()),
+        "heap_bytes": bool((events.heap_bytes < 0).all()),
+        "free_bytes": bool((events.free_bytes < 0).all()),
+        "fragmentation": bool(np.isnan(events.fragmentation).all()),
+        "lifetime_peak_bytes": lifetime < 0,
+        "peak_bytes": not has_use,
+        "capacity_bytes": capacity is None,
+    }
+    reasons = {name: _UNKNOWN[name] for name, missing in is_missing.items() if missing}
+    return {**reasons, **({"at_peak": in_use.lacks} if in_use.lacks else {})}
+
+
+def why_empty(trace: Trace) -> str:
+    """Why a profile has no allocator events, and how to get them: some sentences."""
+    page = "The static view of each compiled module needs none."
+    if trace.problems:
+        return (
+            "What is left of this profile has no allocator events (MemoryAllocation, MemoryDeallocation); they may be"
+            f" among what is lost. {trace.problems[0].sentence} {page}"
+        )
+    if host_plane(trace) is None:
+        return (
+            "This profile has no events of the host, and it is there that allocators report. Capture with the host"
+            f" tracer at level 2 (host_tracer_level), JAX's default. {page}"
+        )
+    if not any(plane.name.startswith("/device:") for plane in trace.planes):
+        return (
+            "This profile has no allocator events (MemoryAllocation, MemoryDeallocation), and no device. XLA on the CPU"
+            " takes its memory from the system and reports nothing; capture on a TPU or GPU. For a picture of live"
+            " arrays on any device there is jax.profiler.save_device_memory_profile."
+        )
+    return (
+        "This profile has no allocator events (MemoryAllocation, MemoryDeallocation). Either no array was made or"
+        " deleted while the capture ran, or the host tracer was below level 2 (host_tracer_level), at which allocators"
+        f" report, or this runtime records none. {page} For a picture of live arrays there is"
+        " jax.profiler.save_device_memory_profile."
+    )
+
+
+# --- runs of modules -----------------------------------------------------------------------------------------------
+
+
+def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> ModuleRuns:
+    """The runs of compiled modules on the TPUs of a host, by start.
+
+    Args:
+        host: name of the host file.
+        on_chunk: progress; what it raises ends the decoding.
+    """
+    names: dict[str, int] = {}
+    devices: dict[str, int] = {}
+    none: Int64s = np.zeros(0, np.int64)
+    columns: list[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]] = [
+        (none.astype(np.int32), none.astype(np.int32), none, none)
+    ]
+    for plane in trace.planes:
+        if not plane.name.startswith(TPU_PLANES):
+            continue
+        for line in (line for line in plane.lines if line.name == MODULES_LINE):
+            events = line.events((), on_chunk, places=False)
+            start, end = event_spans(line, events)
+            ids, which = np.unique(events.metadata_id, return_inverse=True)
+            index = [names.setdefault(_event_name(plane, number), len(names)) for number in ids.tolist()]
+            device = devices.setdefault(plane.name.removeprefix("/device:"), len(devices))
+            columns.append(
+                (np.array(index, np.int32)[which], np.full(len(start), device, np.int32), np.array(start), end)
+            )
+    name, device_of, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
+    order = np.argsort(start, kind="stable")
+    return ModuleRuns(host, tuple(names), tuple(devices), name[order], device_of[order], start[order], end[order])
+
+
+def _event_name(plane: Plane, number: int) -> str:
+    row = plane.event_metadata.row(number)
+    return (plane.event_metadata.name(row) if row is not None else "") or f"event {number}"

@@ -1,0 +1,232 @@
+"""The static view of memory: one memory space of one compiled module, and the peaks of all of its spaces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.memory.model import (
+    CATEGORIES,
+    Buffer,
+    Capacity,
+    ModuleLabel,
+    ModulePeaks,
+    SpaceMemory,
+    Stays,
+    space_name,
+)
+from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, allocation_type, read_assignment
+from tpuprof.parsers.memory.modules.space_heap import peak_bytes, space_heap
+
+_HINT = "Profile the program on a TPU, or open a file that XLA wrote with its buffer assignment (*.hlo_proto.pb)."
+_SCOPED = b"used_scoped_memory_configs"
+
+
+def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: Capacity | None) -> SpaceMemory:
+    """What a module's buffer assignment says of one memory space, see `SpaceMemory`.
+
+    The sums are XProf's, in bytes, with these differences: the padding of what is there throughout counts as padding;
+    the peak is a point, so its memory is `heap_bytes[peak_position]`; bytes that are worked on in place count once
+    (module `heap`); every allocation that is there throughout counts (XProf leaves out one without logical buffers).
+    As there, thread-local allocations are in no other sum and have no rows.
+
+    Raises:
+        ProfileError: the module has no buffer assignment.
+    """
+    assignment = read_assignment(hlo)
+    if assignment is None:
+        raise ProfileError("no_buffer_assignment", _missing(label), _HINT, EXIT_NOT_FOUND)
+    heap = space_heap(assignment, space)
+    peak = int(np.argmax(heap.heap_bytes))
+    most = int(heap.heap_bytes[peak])
+    at_peak = heap.stays.at(peak)
+    known = bool((heap.stays.unpadded_bytes[at_peak] >= 0).all())
+    unpadded = int(heap.heap_unpadded_bytes[peak]) if known else None
+    sums = _Sums.of(assignment, space)
+    names = _names(heap.trace)
+    scoped = _scoped(hlo, space)
+    movable = sums.total - sums.throughout
+    result = SpaceMemory(
+        module=label,
+        space=space,
+        capacity=capacity,
+        peak_bytes=most,
+        peak_unpadded_bytes=unpadded,
+        peak_position=peak,
+        peak_instruction=names[peak - 1] if peak else None,
+        total_allocation_bytes=sums.total,
+        arguments_bytes=sums.arguments,
+        outputs_bytes=sums.outputs,
+        aliased_bytes=sums.aliased,
+        temporaries_bytes=most - sums.throughout,
+        constants_bytes=sums.constants,
+        thread_local_bytes=sums.thread_local,
+        padding_bytes=None if unpadded is None else most - unpadded,
+        fragmentation=min(1.0, max(0.0, (sums.total - most) / movable)) if movable > 0 else None,
+        scoped_bytes=scoped[0],
+        scoped_instruction=scoped[1],
+        heap_bytes=heap.heap_bytes,
+        heap_unpadded_bytes=heap.heap_unpadded_bytes,
+        instructions=names,
+        stays=heap.stays,
+        buffers=_Described(assignment, heap.stays, peak),
+        warnings=assignment.warnings + heap.warnings,
+    )
+    return replace(result, unknown=_reasons(result))
+
+
+def module_peaks(hlo: HloModule, label: ModuleLabel) -> ModulePeaks:
+    """The peak of every memory space that a module has allocations or logical buffers in. Never raises."""
+    assignment = read_assignment(hlo)
+    if assignment is None:
+        return ModulePeaks(label, {}, _missing(label))
+    spaces = np.unique(np.concatenate([assignment.allocations.space, assignment.buffers.space])).tolist()
+    return ModulePeaks(label, {space: peak_bytes(assignment, space) for space in spaces})
+
+
+def _missing(label: ModuleLabel) -> str:
+    return f"The compiled HLO of {label} has no buffer assignment, so what it keeps in memory is not known."
+
+
+def _reasons(memory: SpaceMemory) -> dict[str, str]:
+    """Why a figure is None, by attribute."""
+    where = space_name(memory.space)
+    elements = "What the elements of a buffer or an allocation take that is in memory at the peak is not known."
+    reasons = {
+        "capacity": f"How much {where} the device has is not known.",
+        "peak_unpadded_bytes": elements,
+        "padding_bytes": elements,
+        "peak_instruction": "All that is in memory at the peak is there from the beginning."
+        if len(memory.instructions)
+        else f"The module has no heap trace of {where}.",
+        "fragmentation": f"The module has no temporary allocations in {where}.",
+        "scoped_bytes": f"No instruction says that it uses scoped memory in {where}.",
+        "scoped_instruction": f"No instruction says that it uses scoped memory in {where}.",
+    }
+    return {name: reason for name, reason in reasons.items() if getattr(memory, name) is None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Bytes of the allocations of a space; all but the thread-local ones make the total."""
+
+    total: int
+    throughout: int
+    arguments: int
+    outputs: int
+    aliased: int
+    constants: int
+    thread_local: int
+
+    @classmethod
+    def of(cls, assignment: Assignment, space: int) -> _Sums:
+        columns = assignment.allocations
+        sizes = np.where(columns.space == space, columns.size_bytes, 0)
+        masks = (
+            columns.is_temporary | columns.is_lasting,
+            columns.is_lasting,
+            columns.is_parameter,
+            columns.is_output,
+            columns.is_parameter & columns.is_output,
+            columns.category == CATEGORIES.index("constant"),
+            columns.category == CATEGORIES.index("thread-local"),
+        )
+        return cls(*(sum(sizes[mask].tolist()) for mask in masks))
+
+
+def _names(trace: hlo_pb2.HeapSimulatorTrace | None) -> tuple[str, ...]:
+    """Name of the instruction of each event."""
+    decoded: dict[bytes, str] = {}
+    names = []
+    for event in () if trace is None else trace.events:
+        name = event.instruction_name
+        if name not in decoded:
+            decoded[name] = text(name)
+        names.append(decoded[name])
+    return tuple(names)
+
+
+class _Described:
+    """The rows of a space, described when asked for."""
+
+    def __init__(self, assignment: Assignment, stays: Stays, peak: int) -> None:
+        self._assignment = assignment
+        self._stays = stays
+        self._peak = peak
+
+    def __len__(self) -> int:
+        return len(self._stays)
+
+    def __getitem__(self, row: int, /) -> Buffer:
+        stays = self._stays
+        if not -len(stays) <= row < len(stays):
+            raise IndexError(row)
+        unpadded, offset, buffer = (
+            int(column[row]) for column in (stays.unpadded_bytes, stays.offset_bytes, stays.logical_buffer)
+        )
+        born, dies = int(stays.born[row]), int(stays.dies[row])
+        category = CATEGORIES[int(stays.category[row])]
+        known = self._assignment.buffers.rows.get(buffer, -1) if buffer >= 0 else -1
+        stay = Buffer(
+            name=f"allocation {stays.allocation[row]}",
+            category=category,
+            size_bytes=int(stays.size_bytes[row]),
+            unpadded_bytes=None if unpadded < 0 else unpadded,
+            allocation_type=allocation_type(category),
+            offset_bytes=None if offset < 0 else offset,
+            born=born,
+            dies=dies,
+            at_peak=born <= self._peak < dies,
+            logical_buffer=buffer if known >= 0 else None,
+        )
+        return self._assignment.describe(known, stay)
+
+
+def _scoped(hlo: HloModule, space: int) -> tuple[int | None, str | None]:
+    """The largest scoped allocation in a space that an instruction says it uses, and the first that says so."""
+    best: tuple[int | None, str | None] = (None, None)
+    for computation in hlo.proto.hlo_module.computations:
+        for instruction in computation.instructions:
+            for place, size in _scoped_configs(_backend_config(hlo, instruction)):
+                if place == space and size > (best[0] or 0):
+                    best = size, text(instruction.name)
+    return best
+
+
+def _backend_config(hlo: HloModule, instruction: hlo_pb2.HloInstructionProto) -> bytes:
+    """JSON, or whatever else a backend keeps there; newer compilers put it in a table of the module."""
+    if not instruction.HasField("backend_config_payload"):
+        return instruction.backend_config
+    payload, table = instruction.backend_config_payload, hlo.proto.hlo_module.payloads
+    if payload.WhichOneof("payload_source") == "id":
+        return table[payload.id] if 0 <= payload.id < len(table) else b""
+    return payload.value
+
+
+def _scoped_configs(config: bytes) -> Iterator[tuple[int, int]]:
+    """Memory space and bytes of each scoped allocation in a backend's JSON; nothing where it is none."""
+    if _SCOPED not in config:
+        return
+    try:
+        read = json.loads(text(config))
+    except (ValueError, RecursionError):
+        return
+    entries = read.get(_SCOPED.decode()) if isinstance(read, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            yield _integer(entry.get("memory_space")), _integer(entry.get("size"))
+
+
+def _integer(value: object) -> int:
+    """A number that JSON may hold as text; 0 for what is none, or can't be true."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_BYTES else 0

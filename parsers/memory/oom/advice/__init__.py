@@ -1,0 +1,1 @@
+"""What to do about a program that does not fit, and what each change saves."""

@@ -1,0 +1,91 @@
+"""Advice where no list of buffers helps: gaps between them, loading, allocating at run time, texts without a list."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.memory.oom.advice.cuts import advice_of
+from tpuprof.parsers.memory.oom.advice.roles import Facts
+from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
+from tpuprof.parsers.memory.oom.model import Advice
+
+MANY_GAPS = 0.05
+"""Share of the need from which on gaps between buffers are worth a line."""
+
+_MOSTLY = 0.5
+_HARDLY = 0.05
+_RESHARDING = ("_identity_fn", "_multi_slice", "_allgather")
+
+
+def fragmentation_advice(facts: Facts) -> list[Advice]:
+    """Gaps, where they are large or as large as what is missing."""
+    need, gaps = facts.need, facts.need.fragmentation_bytes
+    if gaps is None or gaps <= 0:
+        return []
+    over, used = facts.over_bytes, need.used_bytes or need.temporaries_bytes or facts.whole_bytes
+    if gaps < MANY_GAPS * used and not (over is not None and 0 < over <= gaps and 2 * gaps > MANY_GAPS * used):
+        return []
+    of = need.temporaries_bytes
+    part = f" of {amount(of)} of temporaries" if of else ""
+    sentence = f"{amount(gaps)}{part} are gaps between buffers"
+    how = "fewer and smaller large buffers (scan over layers, remat, chunks) leave gaps that others fit into"
+    over_text = f"; {amount(over)} are missing" if over is not None and over > 0 else ""
+    return [advice_of(facts, "fragmentation", None, sentence, how, f"gaps {amount(gaps)}{over_text}", [])]
+
+
+def request_advice(facts: Facts) -> list[Advice]:
+    """Memory that was not free when a program was loaded or an array made."""
+    need = facts.need
+    if need.kind not in ("load", "runtime") or need.requested_bytes is None:
+        return []
+    requested, free = need.requested_bytes, need.free_bytes
+    program = short_name(need.program) if need.program else ""
+    what = f"loading {program or 'the program'}" if need.kind == "load" else "an allocation"
+    sentence = f"{what} needs {amount(requested)} in one piece"
+    arithmetic = f"requested {amount(requested)}"
+    if free is not None:
+        sentence += f", {amount(free)} {'are' if free != 1 else 'is'} free"
+        arithmetic += f" - free {amount(free)} = {amount(requested - free)} short"
+        if free >= requested:
+            sentence += ", but not in one piece"
+            arithmetic = f"free {amount(free)} - requested {amount(requested)} = {amount(free - requested)} to spare"
+    how = "other arrays hold the rest: jax.live_arrays() lists them; delete or donate what is done with"
+    if need.kind == "load":
+        how += "; jax.clear_caches() unloads programs that are not needed any more"
+    found = [advice_of(facts, "other", None, sentence, how, arithmetic, [])]
+    if need.program and any(name in need.program for name in _RESHARDING):
+        sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"
+        how = "keep it sharded, or fetch it shard by shard"
+        arithmetic = f"{amount(requested)} on every device"
+        found.insert(0, advice_of(facts, "other", None, sentence, how, arithmetic, []))
+    return found
+
+
+def parts_advice(facts: Facts) -> list[Advice]:
+    """What the totals alone tell, where most of the need is not in the listed buffers."""
+    need, used = facts.need, facts.need.used_bytes
+    if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
+        return []
+    found = []
+    there, temporaries, arguments = need.capacity_bytes, need.temporaries_bytes, need.arguments_bytes
+    if temporaries is not None and temporaries > _MOSTLY * used:
+        is_more = there is not None and 0 < there < temporaries
+        share = f", {ratio(temporaries, there)} the HBM" if there and is_more else f" of {amount(used)}"
+        sentence = f"temporaries alone take {amount(temporaries)}{share}"
+        how = "a smaller batch per device, jax.checkpoint around the layers"
+        if is_more:
+            how += "; donating arguments does not help"
+        arithmetic = f"{amount(temporaries)} of {amount(used)} needed"
+        if there:
+            arithmetic += f", {capacity(there)} there"
+        if there and temporaries >= there > 0:
+            arithmetic += f"; a batch of 1/{-(-temporaries // there)} if all of it grows with the batch"
+        found.append(advice_of(facts, "batch", None, sentence, how, arithmetic, []))
+    elif temporaries is None and arguments is not None and arguments <= _MOSTLY * used:
+        sentence = f"the program itself takes {amount(used - arguments)}, its arguments {amount(arguments)}"
+        how = "a smaller batch per device, jax.checkpoint around the layers"
+        arithmetic = f"{amount(used)} needed - {amount(arguments)} of arguments = {amount(used - arguments)}"
+        found.append(advice_of(facts, "batch", None, sentence, how, arithmetic, []))
+    if arguments is not None and arguments > _MOSTLY * used:
+        sentence = f"arguments alone take {amount(arguments)} of {amount(used)}"
+        how = "shard weights and optimizer state over more devices (FSDP), or keep them in bf16"
+        found.append(advice_of(facts, "optimizer", None, sentence, how, f"{amount(arguments)} / N on N devices", []))
+    return found

@@ -1,0 +1,242 @@
+"""Advice about padding: which axis a tile rounds up, and what an array takes with other axes last.
+
+A layout's first tile, (8,128) for most arrays, rounds up the two most minor dimensions, by default the last two. An
+array with a short last axis takes many times its elements; the same elements with a long axis last, or with two axes
+merged into one, do not. Whether the compiler then keeps that layout is its own decision, so the saving is the most
+that can be had.
+
+Where other axes than the last two are the most minor ones the compiler has put them there, and no order of the axes in
+the program promises less padding. Of those it is only said that a longer axis would cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
+from tpuprof.parsers.memory.oom.advice.batch import batch_axis
+from tpuprof.parsers.memory.oom.advice.cuts import Cuts, advice_of, in_buffers, saving_of, shapes_of, size_of, worth_it
+from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
+from tpuprof.parsers.memory.oom.advice.sizes import bare
+from tpuprof.parsers.memory.oom.advice.words import amount, product, short_shape, some, times
+from tpuprof.parsers.memory.oom.model import Advice
+
+MOST_SHAPES = 3
+"""So many shapes get a line, and a change of their own."""
+
+LEAST_FACTOR = 1.1
+"""Padding below it is not worth a change."""
+
+_MOST_CHOSEN = 2
+_MOST_AXES = 8
+_ALMOST = 1.05
+"""An arrangement that takes no more than this times the best is as good, if it is simpler."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arranged:
+    """An order of an array's axes, major to minor, and the elements that it takes with padding.
+
+    Attributes:
+        merged: the first of two neighbours that become one axis; None where none do.
+        moved: how many of the last two axes are others than they were.
+    """
+
+    elements: int
+    dims: tuple[int, ...]
+    merged: int | None
+    moved: int
+
+    @property
+    def work(self) -> int:
+        """How much it changes a program: moving axes takes a transpose, merging two takes none."""
+        return 2 * (self.moved > 0) + (self.merged is not None)
+
+    def how(self, shape: Shape) -> str:
+        """What to do to get there."""
+        as_shape = short_shape(shape.element_type, self.dims)
+        if self.merged is None:
+            return f"order its axes as {as_shape}"
+        how = f"merge axes {self.merged} and {self.merged + 1}"
+        return f"{how}: {as_shape}" if self.moved == 0 else f"{how} and order the axes as {as_shape}"
+
+
+def padding_cuts(facts: Facts) -> list[Cuts]:
+    """Of each shape whose padding is worth most: what its buffers take with other axes last, or with axes merged."""
+    return [cuts for _, cuts in _padded(facts)]
+
+
+def padding_advice(facts: Facts) -> list[Advice]:
+    """The shapes whose padding is worth most, a line each."""
+    found = []
+    for best, cuts in _padded(facts):
+        items = [facts.items[index] for index in cuts]
+        saving, shape = saving_of(facts, cuts), items[0].shape
+        if shape is not None and worth_it(facts, saving):
+            found.append(_advice(facts, items, shape, best, saving))
+    return found
+
+
+def chosen_advice(facts: Facts) -> list[Advice]:
+    """Padding of axes that the compiler made the most minor ones, a line for each length: the batch, 90 channels."""
+    groups: dict[tuple[bool, int, int], list[Item]] = {}
+    for item in facts.items:
+        shape = _padded_shape(item)
+        if shape is None or _is_default(shape):
+            continue
+        axis, length, padded = _most_padded(shape)
+        is_batch = item.role != "parameter" and length == facts.batch and axis == batch_axis(item)
+        groups.setdefault((is_batch, length, padded), []).append(item)
+    found = []
+    for (is_batch, length, padded), items in groups.items():
+        waste = size_of(items) - sum(min(item.size, bare(item)) for item in items)
+        if worth_it(facts, waste):
+            items.sort(key=lambda item: (-item.size, item.index))
+            found.append((waste, _chosen(facts, items, is_batch, length, padded, waste)))
+    found.sort(key=lambda pair: -pair[0])
+    return [advice for _, advice in found[:_MOST_CHOSEN]]
+
+
+# --- what can be rearranged ------------------------------------------------------------------------------------------
+
+
+def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
+    """The shapes that can be arranged with less padding, the largest saving first; buffers of each by size."""
+    groups: dict[str, list[Item]] = {}
+    for item in facts.items:
+        shape = _padded_shape(item)
+        if shape is not None and _is_default(shape):
+            groups.setdefault(item.buffer.shape or "", []).append(item)
+    found = []
+    for items in groups.values():
+        items.sort(key=lambda item: (-item.size, item.index))
+        best = _best(items[0].shape)
+        cuts = _cuts(items, best) if best is not None else {}
+        if best is not None and cuts:
+            found.append((best, cuts))
+    found.sort(key=lambda pair: -saving_of(facts, pair[1]))
+    return found[:MOST_SHAPES]
+
+
+def _padded_shape(item: Item) -> Shape | None:
+    """The shape of a buffer that padding makes larger by `LEAST_FACTOR`; None of others, and where it can't be told."""
+    shape, padding = item.shape, item.buffer.padding_bytes
+    if shape is None or padding == 0 or item.buffer.category in ("scoped", "constant", "thread-local"):
+        return None
+    padded = shape.padded_dimensions
+    if padded is None or len(shape.dimensions) > _MOST_AXES or 0 in shape.dimensions or not shape.tiles:
+        return None
+    if len(shape.tiles[0]) != 2 or len(shape.dimensions) < 2:
+        return None
+    return shape if math.prod(padded) >= LEAST_FACTOR * math.prod(shape.dimensions) else None
+
+
+def _is_default(shape: Shape) -> bool:
+    """Whether the last two axes are the most minor ones, as they are where the compiler does not prefer others."""
+    rank = len(shape.dimensions)
+    return shape.minor_to_major[:2] == (rank - 1, rank - 2)
+
+
+def _cuts(items: Sequence[Item], best: _Arranged) -> Cuts:
+    """What an arrangement leaves of buffers of one shape.
+
+    A buffer may be larger or smaller than its shape says; the share that is saved is the shape's, and never more than
+    the text calls padding.
+    """
+    cuts = {}
+    for item in items:
+        padded = item.shape.padded_dimensions if item.shape is not None else None
+        left = -(-item.size * best.elements // math.prod(padded)) if padded else item.size
+        if item.buffer.padding_bytes is not None:
+            left = max(left, item.size - item.buffer.padding_bytes)
+        if 0 <= left < item.size:
+            cuts[item.index] = left
+    return cuts
+
+
+def _best(shape: Shape | None) -> _Arranged | None:
+    """The simplest arrangement of about the fewest elements; None where it does not take less."""
+    padded = shape.padded_dimensions if shape is not None else None
+    if shape is None or padded is None:
+        return None
+    arranged = list(_arrangements(shape))
+    least = min(each.elements for each in arranged)
+    best = min(
+        (each for each in arranged if each.elements <= _ALMOST * least), key=lambda each: (each.work, each.elements)
+    )
+    return best if best.elements * LEAST_FACTOR <= math.prod(padded) else None
+
+
+def _arrangements(shape: Shape) -> Iterator[_Arranged]:
+    """Any axis last and any before it, also with two neighbours merged."""
+    rows, lanes = shape.tiles[0]
+    for merged, dims in _merged(shape.dimensions):
+        whole, rank = math.prod(dims), len(dims)
+        for last in range(rank):
+            for second in range(rank):
+                if last == second:
+                    continue
+                rest = [size for axis, size in enumerate(dims) if axis not in (last, second)]
+                moved = (last != rank - 1) + (second != rank - 2)
+                tiled = round_up(dims[second], rows) * round_up(dims[last], lanes)
+                elements = whole // (dims[last] * dims[second]) * tiled
+                yield _Arranged(elements, (*rest, dims[second], dims[last]), merged, moved)
+
+
+def _merged(dims: tuple[int, ...]) -> Iterator[tuple[int | None, tuple[int, ...]]]:
+    yield None, dims
+    for axis in range(len(dims) - 1):
+        if len(dims) > 2:
+            yield axis, (*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :])
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _advice(facts: Facts, items: Sequence[Item], shape: Shape, best: _Arranged, saving: int) -> Advice:
+    dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
+    axes = [axis for axis in shape.minor_to_major[:2] if padded[axis] != dims[axis]]
+    axes.sort(key=lambda axis: -padded[axis] / max(1, dims[axis]))
+    grown = ", ".join(f"axis {axis}: {dims[axis]} -> {padded[axis]}" for axis in axes)
+    tile = ",".join(str(size) for size in shape.tiles[0])
+    what = times(len(items), short_shape(shape.element_type, dims))
+    names = some([item.op_name for item in items], 1)
+    sentence = f"{_factor(dims, padded)} padding of {what}, tile ({tile})"
+    sentence += f": {names}" if names and len(items) == 1 else ""
+    width = items[0].size // max(1, math.prod(padded))
+    sizes = product(padded, width) if width else short_shape(shape.element_type, padded)
+    whole = size_of(items)
+    elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
+    less = "unpadded" if whole - saving <= elements else "rearranged"
+    count = f"{len(items)} x " if len(items) > 1 else ""
+    arithmetic = f"{grown}; {count}{sizes} = {amount(whole)}, {less} {amount(whole - saving)}"
+    return advice_of(facts, "padding", saving, sentence, best.how(shape), arithmetic, items)
+
+
+def _chosen(facts: Facts, items: Sequence[Item], is_batch: bool, length: int, padded: int, waste: int) -> Advice:
+    """An axis that the compiler made a most minor one: what would cost nothing; nothing is saved by that."""
+    shape = items[0].shape
+    assert shape is not None
+    axis, _, _ = _most_padded(shape)
+    place = shape.minor_to_major.index(axis)
+    where, multiple = ("rows", "lanes")[place == 0], shape.tiles[0][1 - place]
+    what = f"the batch, {length}," if is_batch else f"axis {axis}, {length},"
+    sentence = f"the compiler put {what} into the {where} of {shapes_of(items)}"
+    how = f"a multiple of {multiple} costs nothing more there: {padded} takes what {length} does"
+    if padded == multiple and is_batch and place == 0:
+        how += ", and a smaller batch saves nothing"
+    arithmetic = f"{length} -> {padded}; {in_buffers(items)}, of which {amount(waste)} are padding"
+    return advice_of(facts, "padding", None, sentence, how, arithmetic, items)
+
+
+def _most_padded(shape: Shape) -> tuple[int, int, int]:
+    """The axis that padding makes longer by the largest factor, its length, and its length with padding."""
+    dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
+    axis = max(shape.minor_to_major[:2], key=lambda axis: padded[axis] / max(1, dims[axis]))
+    return axis, dims[axis], padded[axis]
+
+
+def _factor(dims: Sequence[int], padded: Sequence[int]) -> str:
+    return f"{math.prod(padded) / max(1, math.prod(dims)):.1f}x"

@@ -1,0 +1,380 @@
+"""What a buffer is for, told from its op, its name and its shape: attention logits, a layer's activation, a moment …
+
+Where the facts come from:
+
+- JAX's name stack: ``jvp(…)`` is the forward pass of what is differentiated, ``transpose(jvp(…))`` its backward pass,
+  ``rematted_computation`` what `jax.checkpoint` computes again. A buffer that the forward pass defines and that is in
+  memory at the peak of a training step is kept for the backward pass, or waits to be used.
+- `lax.scan` becomes a ``while`` loop. What it keeps for each iteration lies in one array with the iterations as leading
+  dimension, filled with zeros or left empty at first and written by ``dynamic_update_slice``.
+- Parameters carry their place in the arguments, ``state['mean']['layers']['up']`` or ``opt_state[0].mu``.
+- What the compiler copies to another place or layout (``copy-start``) carries no op; where it leads with the batch it
+  grows with that.
+
+A role that the evidence does not carry is ``other``, and nothing is advised for it but what holds for every array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.oom.model import Need
+
+Role = Literal[
+    "attention",
+    "loss",
+    "activation",
+    "backward",
+    "forward",
+    "gradient",
+    "optimizer",
+    "weight copy",
+    "copy",
+    "parameter",
+    "output",
+    "scoped",
+    "other",
+]
+"""``activation`` is kept for the backward pass, ``forward`` is of a program that says nothing of passes, ``copy`` is
+the compiler's own of something that leads with the batch."""
+
+LONG = 256
+"""From this length on two equal last dimensions are those of attention, not of heads or of a small matrix."""
+
+VOCABULARY = 4096
+"""A last dimension from this size on may be a vocabulary where the op is one of the loss."""
+
+LARGE_VOCABULARY = 30_000
+"""From here on it is taken for one without an op that says so."""
+
+_FLOATS = frozenset(("f32", "bf16", "f16", "f64"))
+_ATTENTION = re.compile(r"atten|attn|softmax|bhqk|bhts|bqhk", re.IGNORECASE)
+_ATTENDS = re.compile(r"atten|attn", re.IGNORECASE)
+_LOSS = re.compile(r"logit|softmax|cross_?entropy|xent|\bloss|nll|lm_?head|unembed|logsumexp", re.IGNORECASE)
+_OPTIMIZER = re.compile(
+    r"(?<![A-Za-z])(opt_?state|optimi[sz]er\w*|mu|nu|mean|square|adam\w*|momentum|moments?\d?|exp_avg\w*|velocity"
+    r"|trace|slots?)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_STATISTICS = re.compile(r"batch_?stats|running_|moving_", re.IGNORECASE)
+_OPTIMIZER_SCOPE = re.compile(r"(?:^|/)(?:adam\w*|sgd|lion|adafactor|optimi[sz]er\w*|opt_?update\w*)/", re.IGNORECASE)
+_LABEL = re.compile(r"%?[\w.\-]{1,200} = (?:[a-z0-9]{1,12}\[\S{1,400} )?([a-z][a-z0-9\-]{0,60})\(([^()]{0,400})")
+_WEIGHT = re.compile(r"%?(?:param|Arg_|arg)[\w.\-]*\Z")
+_NUMBERED = re.compile(r"[A-Za-z][A-Za-z_]*?[_.\[]?\d+\]?\Z")
+_WRAPPING = re.compile(r"(?:jvp|transpose|vmap|jit|pjit|shard_map|named)\(|[()]")
+_NO_LAYERS = frozenset(("jit", "pjit", "main"))
+_COPIES = frozenset(
+    ("bitcast", "convert", "copy", "copy-done", "copy-start", "dynamic-slice", "reshape", "slice", "transpose")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A buffer, read.
+
+    Attributes:
+        index: of the buffer in the need.
+        buffer: itself.
+        size: bytes, not negative.
+        shape: its array's shape; None for tuples and where it is unknown.
+        element: its element type, ``f32``; empty where unknown.
+        dims: its dimensions without `stack`; () where unknown.
+        stack: number of layers that it holds, its leading dimension, where a scan made it; 1 else.
+        opcode, operands: of the instruction; empty where unknown.
+        op: its framework op; empty where unknown.
+        layer: the layer's name in that, ``layer_0``; empty where it names none.
+        role: what it is for.
+    """
+
+    index: int
+    buffer: Buffer
+    size: int
+    shape: Shape | None
+    element: str
+    dims: tuple[int, ...]
+    stack: int
+    opcode: str
+    operands: str
+    op: str
+    layer: str
+    role: Role = "other"
+
+    @property
+    def whole_dims(self) -> tuple[int, ...]:
+        """Dimensions, the layers' included."""
+        return self.dims if self.stack == 1 else (self.stack, *self.dims)
+
+    @property
+    def is_tensorflow(self) -> bool:
+        """Whether its op is TensorFlow's, ``MaxPool``; older JAX prints types as well, ``concatenate``."""
+        return (self.buffer.operator or "")[:1].isupper()
+
+    @property
+    def op_name(self) -> str:
+        """The last part of its op, without the parameters in brackets that older JAX prints there."""
+        return self.op.partition("[")[0].rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its elements are floating-point numbers of 2 bytes or more."""
+        return self.element in _FLOATS
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the program makes it while it runs."""
+        return self.buffer.category == "temporary"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A need, read.
+
+    Attributes:
+        need: itself.
+        items: its buffers in its order.
+        batch: the leading dimension that most bytes of activations share; None where there is none.
+        layers: how many layers the ops name, or a scan stacks; 0 where neither.
+        listed_bytes: all buffers together.
+        stacks: leading dimensions that are a scan's iterations.
+    """
+
+    need: Need
+    items: tuple[Item, ...]
+    batch: int | None
+    layers: int
+    listed_bytes: int
+    stacks: frozenset[int] = frozenset()
+
+    @property
+    def whole_bytes(self) -> int:
+        """What shares are taken of: the need, or all listed buffers where that is more or the need unknown."""
+        return max(self.need.used_bytes or 0, self.listed_bytes)
+
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much it is too large, negative where it fits; None where unknown."""
+        used, capacity = self.need.used_bytes, self.need.capacity_bytes
+        if self.need.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
+            return self.need.exceeded_bytes
+        return None if used is None or capacity is None else used - capacity
+
+    @property
+    def is_hbm(self) -> bool:
+        """Whether it is the memory that programs keep their arrays in; others are the compiler's and kernels' own."""
+        return self.need.memory_space == "hbm"
+
+    def of(self, *roles: Role) -> list[Item]:
+        """Items of these roles, the largest first."""
+        return sorted((item for item in self.items if item.role in roles), key=lambda item: (-item.size, item.index))
+
+
+def read(need: Need) -> Facts:
+    """Reads every buffer of a need; time grows with their number alone."""
+    shapes = {buffer.shape: parse_shape(buffer.shape) for buffer in need.buffers if buffer.shape}
+    items = [_item(index, buffer, shapes) for index, buffer in enumerate(need.buffers)]
+    stacks = _stacks(items)
+    items = [_stacked(item, stacks) for item in items]
+    weights = _weights(items)
+    items = [replace(item, role=_role(item, weights)) for item in items]
+    batch = _batch(items)
+    items = [_unnamed(item, batch, weights) for item in items]
+    attention = frozenset(item.dims for item in items if item.role == "attention")
+    items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
+    named = {item.layer for item in items if item.layer and item.role in ("attention", "activation")}
+    layers = max([len(named), *(item.stack for item in items if item.role in ("attention", "activation"))])
+    return Facts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
+
+
+def _item(index: int, buffer: Buffer, shapes: dict[str, Shape | None]) -> Item:
+    shape = shapes.get(buffer.shape) if buffer.shape else None
+    label = _LABEL.match(buffer.label[:4096]) if buffer.label else None
+    op = buffer.framework_op or ""
+    item = Item(
+        index=index,
+        buffer=buffer,
+        size=max(0, buffer.size_bytes),
+        shape=shape,
+        element=shape.element_type if shape is not None else "",
+        dims=shape.dimensions if shape is not None else (),
+        stack=1,
+        opcode=buffer.opcode or (label[1] if label else ""),
+        operands=label[2] if label else "",
+        op=op,
+        layer="",
+    )
+    return replace(item, layer=item.op_name if item.is_tensorflow else _layer(op))
+
+
+def _layer(op: str) -> str:
+    """The first part of an op's scope that ends in a number, ``layer_0``, ``h_7``; an op of its own in TensorFlow's."""
+    parts = [part for part in _WRAPPING.sub("/", op.partition("[")[0]).split("/") if part]
+    for part in parts[:-1]:
+        if _NUMBERED.match(part) and part not in _NO_LAYERS:
+            return part
+    return ""
+
+
+def _zero_filled(item: Item) -> bool:
+    """Whether it starts as zeros or as nothing, to be filled by a loop."""
+    if item.opcode == "broadcast":
+        return not item.operands or item.operands.lstrip("%").startswith("constant")
+    return item.opcode == "custom-call" and item.op_name.startswith("broadcast")
+
+
+def _stacks(items: Sequence[Item]) -> frozenset[int]:
+    """Leading dimensions that are a scan's iterations: written slice by slice in a loop, or shared by the weights.
+
+    A leading dimension of the weights counts where two different shapes of at least three dimensions have it.
+    """
+    found = {
+        item.dims[0]
+        for item in items
+        if item.is_temporary and len(item.dims) > 2 and "/while" in item.op and "dynamic_update" in item.op
+    }
+    shapes = {item.dims for item in items if len(item.dims) > 2 and (_is_weight_copy(item) or _is_parameter(item))}
+    found |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
+    return frozenset(size for size in found if size > 1)
+
+
+def _stacked(item: Item, stacks: Iterable[int]) -> Item:
+    """Takes the layers off the dimensions of what a scan collects."""
+    filled = _zero_filled(item) or "dynamic_update" in item.op
+    if not (item.is_temporary and filled and len(item.dims) > 2 and item.dims[0] in stacks):
+        return item
+    return replace(item, dims=item.dims[1:], stack=item.dims[0])
+
+
+def _is_parameter(item: Item) -> bool:
+    return item.buffer.category == "parameter"
+
+
+def _is_weight_copy(item: Item) -> bool:
+    """Whether it is a conversion or a copy of an argument, as the text of its instruction says."""
+    return item.opcode in ("convert", "copy") and bool(_WEIGHT.match(item.operands.strip()))
+
+
+def _weights(items: Sequence[Item]) -> frozenset[tuple[int, ...]]:
+    """Shapes of weights: of floating-point arguments and of copies of arguments."""
+    return frozenset(
+        item.dims
+        for item in items
+        if item.is_float and len(item.dims) > 1 and (_is_parameter(item) or _is_weight_copy(item))
+    )
+
+
+def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
+    category = item.buffer.category
+    if category == "scoped":
+        return "scoped"
+    if _is_parameter(item):
+        name = item.op or item.buffer.name
+        return "optimizer" if _OPTIMIZER.search(name) and not _STATISTICS.search(name) else "parameter"
+    if category != "temporary":
+        return "output" if category == "output" else "other"
+    backward = "transpose(" in item.op or item.op.startswith("gradients/") or "/gradients/" in item.op
+    return _role_of_weights(item, weights, backward) or _role_of_layers(item, backward)
+
+
+def _role_of_weights(item: Item, weights: frozenset[tuple[int, ...]], backward: bool) -> Role | None:
+    """What has the shape of weights, or is the optimizer's; None for the rest."""
+    if _is_weight_copy(item):
+        return "weight copy"
+    if item.is_float and item.whole_dims in weights:
+        filled = _zero_filled(item)
+        if backward or (filled and "jvp(" not in item.op):
+            return "gradient"
+        if filled or item.opcode in ("convert", "copy") or item.op.endswith("convert_element_type"):
+            return "weight copy"  # a scan keeps the cast weights of each layer for the backward pass
+    return "optimizer" if _OPTIMIZER_SCOPE.search(item.op) else None
+
+
+def _role_of_layers(item: Item, backward: bool) -> Role:
+    """What the passes compute."""
+    if _is_attention(item):
+        return "attention"
+    if _is_loss(item, backward):
+        return "loss"
+    if backward:
+        return "backward"
+    if "jvp(" in item.op:
+        return "activation"
+    return "forward" if "/" in item.op or item.buffer.operator else "other"
+
+
+def _is_attention(item: Item) -> bool:
+    """Logits or weights of attention: the last two dimensions long, heads before them, and an op that says so.
+
+    Without an op they must be equal and four times as long, since images have two equal dimensions too.
+    """
+    if len(item.dims) < 4 or min(item.dims[-2:]) < LONG or not item.element:
+        return False
+    if _ATTENTION.search(item.op):
+        return True
+    rows, columns = item.dims[-2:]
+    silent = not item.op or (_zero_filled(item) and item.stack > 1)
+    return silent and item.is_float and rows == columns >= 4 * LONG and item.dims[-3] <= LONG
+
+
+def _is_loss(item: Item, backward: bool) -> bool:
+    """Logits over a vocabulary; a gradient of two dimensions is one of weights."""
+    dims = item.dims
+    if not item.is_float or not 2 <= len(dims) <= 3 or dims[-1] < VOCABULARY or item.stack > 1:
+        return False
+    if len(dims) == 2 and backward:
+        return False
+    if item.op:
+        return bool(_LOSS.search(item.op)) and dims[-1] > dims[-2] and not _ATTENDS.search(item.op)
+    return dims[-1] >= LARGE_VOCABULARY and dims[-1] > dims[0] and not item.operands
+
+
+def _batch(items: Sequence[Item]) -> int | None:
+    """The leading dimension that most bytes share, of what the passes make; None without two that do."""
+    scales = ("attention", "loss", "activation", "backward", "forward")
+    sizes: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
+    for item in items:
+        if item.role in scales and len(item.dims) > 1:
+            sizes[item.dims[0]] += item.size
+            counts[item.dims[0]] += 1
+    if not sizes:
+        return None
+    batch, _ = max(sizes.items(), key=lambda pair: (pair[1], -pair[0]))
+    return batch if batch > 1 and counts[batch] > 1 else None
+
+
+def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]]) -> Item:
+    """What a scan collects without an op that tells: activations where the batch follows the layers, gradients where
+    the shape is the weights'.
+    """
+    if item.role not in ("other", "forward", "activation") or not _zero_filled(item) or not item.is_float:
+        return item
+    if item.whole_dims in weights:
+        return replace(item, role="gradient")
+    if item.role != "activation" and item.stack > 1 and len(item.dims) > 1 and item.dims[0] == batch:
+        return replace(item, role="activation")
+    return item
+
+
+def _like_attention(item: Item, shapes: frozenset[tuple[int, ...]]) -> Item:
+    """What has the dimensions of attention logits, and an op that does not tell, is taken for them."""
+    alike = item.role == "activation" and item.dims in shapes and _zero_filled(item)
+    return replace(item, role="attention") if alike else item
+
+
+def _batch_copy(item: Item, batch: int | None, stacks: frozenset[int], weights: frozenset[tuple[int, ...]]) -> Item:
+    """What the compiler copies of something that leads with the batch, or with the layers and then the batch."""
+    if item.role != "other" or item.op or item.opcode not in _COPIES or not item.is_temporary:
+        return item
+    if batch is None or len(item.dims) < 2 or item.whole_dims in weights:
+        return item
+    if item.dims[0] == batch:
+        return replace(item, role="copy")
+    if len(item.dims) > 2 and item.dims[0] in stacks and item.dims[1] == batch:
+        return replace(item, dims=item.dims[1:], stack=item.dims[0], role="copy")
+    return item

@@ -1,0 +1,82 @@
+"""Figures and names in the sentences of advice: sizes in binary units, products of dimensions, lists with an end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tpuprof.parsers.base.text import printable
+
+_UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_LONGEST_NAME = 48
+_LIMIT = 1 << 80  # sizes beyond it are nonsense, and too large for a float
+
+
+def amount(size: int) -> str:
+    """A size with three digits: ``12.1 GiB``, ``470 MiB``, ``512 B``."""
+    size = max(-_LIMIT, min(size, _LIMIT))
+    for factor, unit in _UNITS:
+        if abs(size) >= factor * 0.9995:
+            value = size / factor
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:.{digits}f} {unit}"
+    return f"{size} B"
+
+
+def capacity(size: int) -> str:
+    """What there is of a memory, to be compared with: two decimals unless they are zero, ``15.75 GiB``, ``128 MiB``."""
+    size = max(-_LIMIT, min(size, _LIMIT))
+    for factor, unit in _UNITS:
+        if abs(size) >= factor:
+            return f"{size / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{size} B"
+
+
+def product(dims: Sequence[int], element_bytes: float) -> str:
+    """``64 x 4 x 2048 x 2048 x 4 B``; half bytes as ``0.5 B``."""
+    return " x ".join([*(str(size) for size in dims), f"{element_bytes:g} B"])
+
+
+def total(sizes: Iterable[int]) -> str:
+    """``3 x 4.00 GiB``, ``7.81 + 3.91 GiB`` in the unit of the largest, of many the largest four and the rest."""
+    values = sorted(sizes, reverse=True)
+    if not values:
+        return "0 B"
+    if len(values) == 1:
+        return amount(values[0])
+    if values[0] == values[-1]:
+        return f"{len(values)} x {amount(values[0])}"
+    if len(values) > 5:
+        return " + ".join([*(amount(size) for size in values[:3]), f"{len(values) - 3} more"])
+    return " + ".join(amount(size) for size in values)
+
+
+def short_shape(element: str, dims: Sequence[int]) -> str:
+    """``f32[64,4,2048,2048]``: a shape without its layout."""
+    return f"{element}[{','.join(str(size) for size in dims)}]"
+
+
+def short_name(name: str) -> str:
+    """A name from a file, fit to print: where it is long its end, which tells more than its beginning."""
+    text = printable(name)
+    return text if len(text) <= _LONGEST_NAME else "..." + text[3 - _LONGEST_NAME :]
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """``layer_0, layer_1 and 4 more``: different names in their order."""
+    different = list(dict.fromkeys(short_name(name) for name in names if name))
+    rest = len(different) - most
+    if rest == 1:  # the last name takes no more room than "and 1 more"
+        most, rest = most + 1, 0
+    return ", ".join(different[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def times(count: int, noun: str) -> str:
+    """``3 x f32[8,8]``; the noun alone for one."""
+    return noun if count == 1 else f"{count} x {noun}"
+
+
+def ratio(whole: int, part: int) -> str:
+    """``3.1x``: how often `part` goes into `whole`."""
+    value = min(whole, _LIMIT) / min(part, _LIMIT) if part else math.inf
+    return f"{value:.1f}x" if value < 99.95 else f"{value:,.0f}x"

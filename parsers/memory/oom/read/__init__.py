@@ -1,0 +1,1 @@
+"""Finds and reads out-of-memory errors in logs."""

@@ -1,0 +1,304 @@
+"""Puts the lines of a log together to out-of-memory texts, each line with the one that it belongs to.
+
+Several processes may write into one log, line by line in turn. What stands in front of a line tells them apart: the
+lines of a text begin like its first line does, times aside, or have nothing in front at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tpuprof.parsers.memory.oom.read.clean import clean_lines, origin, without_digits
+from tpuprof.parsers.memory.oom.read.draft import Draft
+from tpuprof.parsers.memory.oom.read.forms import ANCHORS, BEGINNING, HEADLESS, INTERESTING, LEADS, Piece, pieces
+from tpuprof.parsers.memory.oom.read.shuffled import MOST_COPIES, Shuffled
+from tpuprof.parsers.memory.oom.read.stream import Line
+
+_MOST_OPEN = 256
+_MOST_CHARACTERS = 1 << 25
+_LEAD_LINES = 3
+_MOST_MIXED = 64
+_PROGRAM = re.compile(r"Error loading program '([^'\n]{1,500})'")
+_CODE = re.compile(r"E[0-9]{4}")
+_OOM_CODES = ("CompileTimeHbmOom", "CompileTimeScopedVmemOom", "BufferAllocationFailure", "ProgramAllocationFailure")
+
+_SPACES = ("hbm", "vmem", "smem")
+_BEGINNINGS = (
+    *("reserved", "program", "arguments", "global", "scoped", "overlays", "HLO temp", "Size: ", "Operator: "),
+    *("Shape: ", "Unpadded size: ", "Extra memory due to padding: ", "Tag: ", "XLA label: ", "Allocation type: "),
+    *("Used ", "Scoped allocation with size ", "while allocating on stack for ", "Output size unknown"),
+    *(f"Total {space} usage >= " for space in _SPACES),
+    *(f"Program {space} requirement " for space in _SPACES),
+    *(f"Largest program allocations in {space}" for space in _SPACES),
+    *(f"Exceeded {space} capacity by " for space in _SPACES),
+)
+_PARTIAL = re.compile(
+    r"(?:^|\s)(?:[0-9]{1,6}(?:\. ?(?:S[ize]{0,3}:? ?)?)?|="
+    + "".join(f"|{re.escape(text[:end])}" for text in _BEGINNINGS for end in range(len(text), 0, -1))
+    + r")[0-9.]{0,20}\s*$"
+)
+
+
+@dataclass(slots=True)
+class _Lead:
+    """What stood in front of an error that is still to come."""
+
+    head: str
+    number: int
+    code: str | None = None
+    code_name: str = ""
+    program: str | None = None
+    loading: bool = False
+    is_device_buffer: bool = False
+
+
+class Blocks:
+    """Takes lines and gives finished drafts to `on_draft`.
+
+    Attributes:
+        is_idle: whether no text is open.
+    """
+
+    def __init__(self, on_draft: Callable[[Draft], None], on_other: Callable[[str, int], None]) -> None:
+        self._on_draft = on_draft
+        self._on_other = on_other
+        self._open: list[Draft] = []  # the one that got the latest line last
+        self._leads: list[_Lead] = []
+        self._mixed: dict[int, Shuffled] = {}  # of open drafts, by their identity
+        self._here: Draft | None = None  # what this line of the log goes on with
+        self._in_payload = False
+        self._check_at = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no text is open."""
+        return not self._open and not self._leads
+
+    def add(self, line: Line, ends_log: bool) -> None:
+        """Takes a line; `ends_log` where the log ends in the middle of it."""
+        if not line.continues:
+            self._here, self._in_payload = None, False
+        if line.number >= self._check_at:
+            self._expire(line.number)
+        # a cut word is no interesting one yet
+        wanted = BEGINNING if self.is_idle else INTERESTING
+        if wanted.search(line.content) is None and not ends_log:
+            return
+        parts = clean_lines(line.content)
+        for index, part in enumerate(parts):
+            self._add_part(part, line.number, ends_log and index == len(parts) - 1)
+
+    def finish(self) -> None:
+        """Nothing follows."""
+        self._expire(None)
+
+    def _add_part(self, text: str, number: int, ends_log: bool) -> None:
+        self._on_other(text, number)
+        prefix, found = pieces(text, ends_log)
+        if not found:
+            if ends_log and self._open and number - self._open[-1].last_line <= 3 and _PARTIAL.search(text):
+                self._open[-1].cut_here()
+            return
+        key = origin(prefix)
+        for piece in found:
+            if piece.form == "payload":
+                self._in_payload = True
+            elif piece.form in LEADS:
+                self._lead(piece, key, prefix, number)
+            elif piece.form in ANCHORS:
+                self._begin(piece, key, prefix, number)
+            else:
+                self._continue(piece, key, number)
+
+    def _lead(self, piece: Piece, key: str, prefix: str, number: int) -> None:
+        lead = next((each for each in self._leads if each.head == key and number - each.number < _LEAD_LINES), None)
+        if lead is None:
+            lead = _Lead(key, number)
+            self._leads = [*self._leads[-_MOST_OPEN:], lead]
+        if piece.form == "code":
+            code = _CODE.match(piece.text)
+            lead.code = code[0] if code is not None else lead.code
+            if code is not None and "RESOURCE_EXHAUSTED" in prefix and not self._in_payload:
+                lead.code_name = piece.text[: piece.head].rstrip(":").rsplit(" ", 1)[-1]
+        elif piece.form == "load":
+            lead.loading = True
+            name = _PROGRAM.match(piece.text)
+            lead.program = name[1] if name is not None else lead.program
+        else:
+            lead.is_device_buffer = True
+        self._check_at = min(self._check_at, number + _LEAD_LINES + 1)
+
+    def _begin(self, piece: Piece, key: str, prefix: str, number: int) -> None:
+        lead = next(
+            (each for each in reversed(self._leads) if each.number == number or _same(each.head, key)),
+            None,
+        )
+        if piece.form == "attempt" and lead is None and not _is_failure(piece.text, prefix):
+            return
+        draft = Draft(piece.form, key, number, number, is_payload=self._in_payload)
+        if not draft.take(piece):
+            return
+        draft.keep(piece)
+        if lead is not None:
+            self._leads.remove(lead)
+            draft.at_line = min(number, lead.number)
+            draft.code, draft.program, draft.loading = lead.code, lead.program, lead.loading
+            if piece.form == "attempt":
+                draft.sentence.insert(0, _announced(lead))
+        if piece.ends_log and draft.form == "ran" and "short" not in draft.seen:
+            draft.cut_here()
+        before = [each for each in self._open if _goes_on(each, key)]
+        self._mix(draft, before)
+        self._close(before)
+        self._open.append(draft)
+        self._here = draft
+        self._close(self._open[:-_MOST_OPEN])
+        if sum(each.characters for each in self._open) > _MOST_CHARACTERS:
+            self._close(self._open[:-1])
+        self._check_at = min(self._check_at, number + 30)
+
+    def _continue(self, piece: Piece, key: str, number: int) -> None:
+        draft = self._here if self._here is not None else self._owner(key)
+        mixed = self._mixed.get(id(draft))
+        if mixed is not None:
+            mixed.feed(piece)
+        took = draft is not None and draft.take(piece)
+        if not took:
+            begun = self._without_beginning(piece, key, number, mixed)
+            draft, took = begun or draft, begun is not None
+        if draft is None:
+            return
+        if took and draft.form == "ran":
+            draft.keep(piece)
+        if piece.ends_log and (not took or piece.form not in ("scoped_limit", "exceeded", "rule", "type")):
+            draft.cut_here()
+        if not took:
+            return
+        if draft.last_line != number:
+            draft.last_line = number
+            if draft.at_line != number and draft.bound is None:
+                draft.bound = key
+        self._here = draft
+        if self._open and self._open[-1] is not draft:
+            self._open.remove(draft)
+            self._open.append(draft)
+
+    def _without_beginning(self, piece: Piece, key: str, number: int, mixed: Shuffled | None) -> Draft | None:
+        """Opens a text of which the log has no beginning, where a form can tell."""
+        if piece.form not in HEADLESS:
+            return None
+        begun = Draft(piece.form, key, number, number, is_payload=self._in_payload)
+        if not begun.take(piece):
+            return None
+        self._open.append(begun)
+        if mixed is not None:
+            mixed.is_open += 1
+            self._mixed[id(begun)] = mixed
+        return begun
+
+    def _owner(self, key: str) -> Draft | None:
+        """The open text that a line with this origin belongs to."""
+        latest = self._open[::-1]
+        for bound in (key, None):
+            for draft in latest:
+                if draft.bound == bound and (bound is not None or _begins(draft.head, key)):
+                    return draft
+        if key:
+            plain = without_digits(key)
+            alike = [
+                draft
+                for draft in latest
+                if (without_digits(draft.bound) == plain if draft.bound else _begins(without_digits(draft.head), plain))
+            ]
+            if alike:
+                return max(alike, key=lambda draft: _shared(draft.bound or draft.head, key))
+            return None
+        return latest[0] if len(latest) == 1 else None
+
+    def _expire(self, number: int | None) -> None:
+        """Ends what has waited too long at a line; all at the end of the log."""
+        for lead in [each for each in self._leads if number is None or number - each.number > _LEAD_LINES]:
+            self._leads.remove(lead)
+            if lead.code_name.endswith(_OOM_CODES):
+                self._on_draft(_only_code(lead))
+        self._close([each for each in self._open if number is None or number - each.last_line > each.patience])
+        if number is not None:
+            self._check_at = number + (30 if not self._leads else 1)
+
+    def _close(self, drafts: list[Draft]) -> None:
+        for draft in drafts:
+            self._open = [each for each in self._open if each is not draft]
+            draft.finish()
+            mixed = self._mixed.pop(id(draft), None)
+            if mixed is None:
+                self._on_draft(draft)
+                continue
+            for each in mixed.close(draft):
+                self._on_draft(each)
+
+    def _mix(self, draft: Draft, before: list[Draft]) -> None:
+        """Notes that a text begins like one that is open: two processes may write it at once."""
+        for other in reversed(before):
+            if draft.form != "ran" or other.form != "ran" or draft.is_payload or other.is_payload:
+                continue
+            if other.pieces[0].text.strip() != draft.pieces[0].text.strip():
+                continue
+            mixed = self._mixed.get(id(other))
+            if mixed is None and other.keeps_all and len(self._mixed) < _MOST_MIXED:
+                mixed = self._mixed[id(other)] = Shuffled(other)
+            if mixed is not None and mixed.copies < MOST_COPIES:
+                mixed.is_open += 1
+                mixed.feed(draft.pieces[0])
+                self._mixed[id(draft)] = mixed
+            return
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two lines that both begin an error, or lead to one, come from the same process."""
+    return _begins(first, second) or _begins(second, first) or without_digits(first) == without_digits(second)
+
+
+def _begins(head: str, key: str) -> bool:
+    """Whether a line that begins with `head` may have the origin `key`."""
+    if not head.startswith(key):
+        return False
+    return not key or len(head) == len(key) or not (key[-1].isalnum() and head[len(key)].isalnum())
+
+
+def _goes_on(draft: Draft, key: str) -> bool:
+    """Whether a new error with this head is of the process that wrote the draft, which is over then."""
+    return draft.head == key or (draft.bound is not None and _begins(key, draft.bound))
+
+
+def _shared(first: str, second: str) -> int:
+    """How many words two origins have in common, place by place."""
+    words = (re.split(r"[\s\[\]():=,|]+", text) for text in (first, second))
+    return sum(one == other for one, other in zip(*words, strict=False))
+
+
+def _is_failure(text: str, prefix: str) -> bool:
+    """Whether an attempt to allocate failed; programs that count their attempts print the same words."""
+    return (
+        "RESOURCE_EXHAUSTED" in prefix
+        or "That was not possible" in text
+        or re.search(r"There are \S+ free", text) is not None
+    )
+
+
+def _announced(lead: _Lead) -> str:
+    if lead.loading:
+        return f"Error loading program '{lead.program}':" if lead.program is not None else "Error loading program:"
+    return "Error allocating device buffer:" if lead.is_device_buffer else ""
+
+
+def _only_code(lead: _Lead) -> Draft:
+    """An error of which there is nothing but its code."""
+    form = "ran" if lead.code_name.startswith("CompileTime") else "attempt"
+    draft = Draft(form, lead.head, lead.number, lead.number, code=lead.code, program=lead.program, loading=lead.loading)
+    draft.space = "vmem" if "Vmem" in lead.code_name else "hbm"
+    draft.loading = draft.loading or "Program" in lead.code_name
+    draft.sentence.append(f"{lead.code}: {lead.code_name}.")
+    draft.cut_here()
+    return draft

@@ -1,0 +1,473 @@
+"""One out-of-memory text while it is read: which forms belong to it, what they say, where it ends."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
+from tpuprof.parsers.memory.oom.read.forms import TABLES, Piece
+from tpuprof.parsers.memory.oom.read.sizes import SIZE, Printed, exactly, printed
+
+MOST_ENTRIES = 10_000
+MOST_CHARACTERS = 1 << 22
+"""Of a text: entries beyond either are counted only."""
+
+_MOST_KEPT, _LONGEST_KEPT = 500, 4096
+
+_RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
+_TEMPORARIES = re.compile(
+    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
+    rf" exceeds available \w{{1,40}} \(({SIZE})\)"
+)
+_TEMPORARIES_CUT = re.compile(
+    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
+)
+_USED_CUT = re.compile(rf"(?<![\w./-])Used ({SIZE})(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$")
+_USED = re.compile(rf"Used ({SIZE}) of ({SIZE}) ?(\w*)")
+_EXCEEDED = re.compile(rf"Exceeded (\w+) capacity by ({SIZE})")
+_SCOPED = re.compile(
+    rf"Scoped allocation with size ({SIZE}) and limit ({SIZE})(?: exceeded scoped (\w+) limit(?: by ({SIZE}))?)?"
+)
+_SCOPED_CUT = re.compile(rf"Scoped allocation with size ({SIZE})")
+_ALLOCATION_CUT = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory(?: \(size=[0-9]{0,20})?[.…\s]*$")
+_ALLOCATION = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory \(size=([0-9]{1,20})\)")
+_SPACE = re.compile(r"\bspace=(\w{1,40})(?=[,\]])")
+_ATTEMPT = re.compile(
+    rf"Attempting to (?P<verb>allocate|reserve) (?P<requested>{SIZE})(?: at the bottom of memory)?\."
+    r"(?P<impossible> That was not possible\.)?"
+    rf"(?: There are (?P<free>{SIZE}) free(?:, (?P<reserved>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
+    rf"(?: The largest contiguous region of free memory is (?P<largest>{SIZE})(?: due to fragmentation)?\.?)?"
+)
+_DEVICE = re.compile(r"\(([0-9]{1,5}(?:x[0-9]{1,5}){0,4}_HBM[0-9]{1,5})\)")
+_CORES = re.compile(
+    rf"(?:TPU )?TensorCore Hbm usage:? ({SIZE})"
+    rf"(?:, SparseCore Hbm usage:? ({SIZE})(?:, exceeding available bytes: ({SIZE}))?)?"
+)
+_TOTAL = re.compile(rf"Total (\w+) usage >= ({SIZE})")
+_REQUIREMENT = re.compile(rf"Program (\w+) requirement ({SIZE})")
+_OUTPUT = re.compile(rf"Output size ({SIZE})(?:; shares ({SIZE}) with arguments)?")
+_ROW = re.compile(rf"(reserved|program|arguments|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
+_UTILIZATION = re.compile(r"([0-9.]{1,12})% utilization")
+_PADDED = re.compile(rf"Unpadded \(({SIZE})\) Padded \(({SIZE})\)")
+_FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\(({SIZE})\)")
+_LOOSE_FRAGMENTATION = re.compile(rf"HLO temp fragmentation\s+([0-9.]{{1,12}})%(?: \(({SIZE})\))?")
+_NO_FIGURES = "It should not be possible to run out"
+
+_ENTRY_PARTS = ("size", "operator", "shape", "unpadded", "extra", "tag", "label", "type")
+_LISTING = ("ran", *TABLES)  # what may have a list of allocations
+
+
+@dataclass(slots=True)
+class Draft:
+    """An error as far as it was read.
+
+    Attributes:
+        form: what it began with: an anchor, or the head of a table whose beginning is lost.
+        head: origin and all else in front of it in its first line.
+        at_line: the number of that line.
+        last_line: number of the last line that belongs to it.
+        bound: origin of its further lines, once one was read.
+        is_payload: whether it is a copy that an error's details hold, printed with it.
+        code, program: what stood in front of it.
+        loading: whether a program was being loaded.
+        space: in lower case.
+        sentence: its parts in order.
+        sizes: attribute of `OomReport`, and ``largest``, to size.
+        fractions: attribute of `OomReport` to fraction.
+        said_unknown: attributes that the text calls unknown.
+        devices: where it happened, in order, each once.
+        entries: the listed allocations.
+        entries_dropped: how many more there were than are kept.
+        stack: the instruction that was being given memory.
+        count: how many copies of it were read.
+        verb: whether memory was to be allocated or reserved.
+        is_running: whether the text says that the program was running.
+        table: which table the latest rows were of.
+        seen: which parts were there.
+        entry: the entry that is being read.
+        open_allocation: whether the attributes of an allocation lack their end.
+        characters: roughly how much the entries hold.
+        numbered: number of the latest entry.
+        pieces: what was taken, as long as that is little; it tells mixed copies apart.
+        keeps_all: whether that is everything.
+    """
+
+    form: str
+    head: str
+    at_line: int
+    last_line: int
+    bound: str | None = None
+    is_payload: bool = False
+    code: str | None = None
+    program: str | None = None
+    loading: bool = False
+    space: str | None = None
+    sentence: list[str] = field(default_factory=list)
+    sizes: dict[str, Printed] = field(default_factory=dict)
+    fractions: dict[str, float] = field(default_factory=dict)
+    said_unknown: set[str] = field(default_factory=set)
+    devices: dict[str, None] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    entries_dropped: int = 0
+    stack: Entry | None = None
+    count: int = 1
+    verb: str = ""
+    is_running: bool = False
+    table: str = ""
+    seen: set[str] = field(default_factory=set)
+    entry: Entry | None = None
+    open_allocation: bool = False
+    characters: int = 0
+    numbered: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+    keeps_all: bool = True
+
+    def take(self, piece: Piece) -> bool:
+        """Adds what a form says; False where it can't belong here: another space, or said before."""
+        if piece.form in _ENTRY_PARTS:
+            return self._entry_part(piece)
+        reader = getattr(self, f"_{piece.form}", None)
+        return bool(reader(piece)) if reader is not None else False
+
+    def keep(self, piece: Piece) -> None:
+        """Keeps a piece that was taken."""
+        if len(self.pieces) < _MOST_KEPT and len(piece.text) <= _LONGEST_KEPT:
+            self.pieces.append(piece)
+        else:
+            self.keeps_all = False
+
+    def cut_here(self) -> None:
+        """Says that the log ends in the middle of it."""
+        self.seen.add("tail")
+
+    def finish(self) -> None:
+        """Ends the last entry."""
+        self._close_entry(False)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something is missing that such a text has."""
+        if {"tail", "gap"} & self.seen:
+            return True
+        if self.form == "ran":
+            if "short" in self.seen or "no_figures" in self.seen:
+                return False
+            told = "exceeded" in self.seen or "scoped_limit" in self.seen
+            tables = {"total", "requirement"} & self.seen
+            return not told or (bool(tables) and not self._list_ends)
+        if self.form == "allocation":
+            return self.open_allocation
+        if self.form == "attempt":
+            return "free" not in self.seen
+        return self.form not in ("cores", "scoped_limit")
+
+    @property
+    def patience(self) -> int:
+        """How many foreign lines may follow before nothing more is expected."""
+        if self.form in ("attempt", "allocation", "cores") or {"short", "scoped_limit"} & self.seen:
+            return 30
+        return 2000
+
+    @property
+    def _list_ends(self) -> bool:
+        return bool(self.entries) and self.entries[-1].is_closed and self.entry is None
+
+    def _ran(self, piece: Piece) -> bool:
+        match = _RAN_IN.match(piece.text)
+        if match is None or (piece.ends_log and match.end() == len(piece.text)):
+            self.sentence.append("Ran out of memory.")
+            return True
+        self.space = match[1].lower()
+        short = _TEMPORARIES.match(piece.text)
+        if short is not None:
+            self._put(used_bytes=printed(short[1]), capacity_bytes=printed(short[2]), hlo_temp_bytes=printed(short[1]))
+            self.seen.add("short")
+        if _NO_FIGURES in piece.text:
+            self.seen.add("no_figures")
+        self.sentence.append((short or match)[0] + ".")
+        if short is None:
+            self._ran_cut(piece.text)
+        return True
+
+    def _ran_cut(self, text: str) -> None:
+        """What is left of the figures where the line ends in the middle of them."""
+        temporaries, used = _TEMPORARIES_CUT.match(text), _USED_CUT.search(text)
+        if temporaries is not None:
+            size = printed(temporaries[1])
+            self._put(used_bytes=size, hlo_temp_bytes=size)
+            self.sentence[-1] = temporaries[0] + "."
+            self.seen.add("short")
+            self.cut_here()
+        elif used is not None:
+            self._put(used_bytes=printed(used[1]))
+            self._say("used", f"Used {used[1]}")
+            self.cut_here()
+
+    def _stack(self, piece: Piece) -> bool:
+        if self.form != "ran" or self.stack is not None:
+            return False
+        self.stack = stack_entry(piece.rest)
+        if self.stack.name is None or (piece.ends_log and self.stack.name == piece.rest.strip().lstrip("%")):
+            self.stack = None
+        elif self.sentence:
+            self.sentence[-1] = self.sentence[-1].rstrip(".") + f" while allocating on stack for %{self.stack.name}."
+        return True
+
+    def _used(self, piece: Piece) -> bool:
+        match = _USED.match(piece.text)
+        if match is None or self.form != "ran" or "used" in self.seen or not self._same_space(match[3]):
+            return False
+        self._put(used_bytes=printed(match[1]), capacity_bytes=printed(match[2]))
+        self._say("used", match[0])
+        return True
+
+    def _exceeded(self, piece: Piece) -> bool:
+        match = _EXCEEDED.match(piece.text)
+        if match is None or self.form != "ran" or "exceeded" in self.seen or not self._same_space(match[1]):
+            return False
+        self._put(exceeded_bytes=printed(match[2]))
+        self._say("exceeded", match[0])
+        return True
+
+    def _scoped_limit(self, piece: Piece) -> bool:
+        match = _SCOPED.match(piece.text)
+        if self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
+            return False
+        if match is None:
+            return self._scoped_cut(piece)
+        if not self._same_space(match[3] or ""):
+            return False
+        self.space = self.space or (match[3] or "").lower() or None
+        size = printed(match[1])
+        self._put(used_bytes=size, capacity_bytes=printed(match[2]), scoped_bytes=size)
+        self._put(exceeded_bytes=printed(match[4] or ""))
+        if match[4]:
+            self._say("scoped_limit", match[0])
+        return True
+
+    def _scoped_cut(self, piece: Piece) -> bool:
+        match = _SCOPED_CUT.match(piece.text)
+        if match is None or not piece.ends_log:
+            return False
+        size = printed(match[1])
+        self._put(used_bytes=size, scoped_bytes=size)
+        self._say("scoped_limit", match[0][: match.end(1)])
+        self.cut_here()
+        return True
+
+    def _allocation(self, piece: Piece) -> bool:
+        match = _ALLOCATION.match(piece.text)
+        if match is None:
+            return self._allocation_cut(piece)
+        size, limit = int(match[1]), int(match[2])
+        self._put(used_bytes=exactly(size), capacity_bytes=exactly(limit))
+        space = _SPACE.search(piece.text)
+        self.space = space[1].lower() if space is not None else None
+        self.sentence.append(match[0] + ".")
+        rest = piece.text[match.end() :]
+        if rest.startswith((" ::", "::")) or (piece.ends_log and rest.strip() == ":"):
+            entry = allocation_entry(rest, size)
+            self.open_allocation = not re.search(r"\] :: [\w<]", rest)
+            self.entries.append(entry if not self.open_allocation else replace(entry, name=None))
+        return True
+
+    def _allocation_cut(self, piece: Piece) -> bool:
+        match = _ALLOCATION_CUT.match(piece.text)
+        if match is None:
+            return False
+        self._put(used_bytes=exactly(int(match[1])))
+        self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
+        self.cut_here()
+        return True
+
+    def _attempt(self, piece: Piece) -> bool:
+        match = _ATTEMPT.match(piece.text)
+        if match is None:
+            return False
+        self.verb = match["verb"]
+        self.space = "hbm"
+        self._put(requested_bytes=printed(match["requested"]), free_bytes=printed(match["free"] or ""))
+        self._put(reserved_bytes=printed(match["reserved"] or ""), largest=printed(match["largest"] or ""))
+        if match["free"]:
+            self.seen.add("free")
+        self.is_running = "while running replica" in piece.text
+        self.note_device(piece.text)
+        self.sentence.append(match[0].rstrip(".") + ".")
+        if piece.ends_log and not piece.text.rstrip().endswith((".", ")", "'", '"')):
+            self.cut_here()
+        return True
+
+    def _cores(self, piece: Piece) -> bool:
+        match = _CORES.match(piece.text)
+        if match is None or not (match[3] or piece.ends_log):
+            return False
+        if not match[3]:
+            self.cut_here()
+        parts = [printed(text or "") for text in match.groups()]
+        if parts[0] is not None and parts[1] is not None:
+            self._put(used_bytes=Printed(parts[0].value + parts[1].value, parts[0].slack + parts[1].slack))
+        self._put(tensor_core_bytes=parts[0], sparse_core_bytes=parts[1], capacity_bytes=parts[2])
+        self.space = "hbm"
+        self.sentence.append(match[0] + ".")
+        return True
+
+    def _total(self, piece: Piece) -> bool:
+        match = _TOTAL.match(piece.text)
+        if match is None or not self._may_have("total", match[1]):
+            return False
+        self._put(total=printed(match[2]))
+        self._table("total", match)
+        return True
+
+    def _requirement(self, piece: Piece) -> bool:
+        match = _REQUIREMENT.match(piece.text)
+        if match is None or not self._may_have("requirement", match[1]):
+            return False
+        self._put(requirement=printed(match[2]))
+        self._table("requirement", match)
+        return True
+
+    def _output(self, piece: Piece) -> bool:
+        if self.form not in ("ran", "total") or "output" in self.seen:
+            return False
+        match = _OUTPUT.match(piece.text)
+        if match is None:
+            self.said_unknown |= {"output_bytes", "shared_bytes"}
+        else:
+            self._put(output_bytes=printed(match[1]), shared_bytes=printed(match[2] or ""))
+        self.seen.add("output")
+        self.table = ""
+        return True
+
+    def _row(self, piece: Piece) -> bool:
+        match = _ROW.match(piece.text)
+        if match is None or not self.table:
+            return False
+        name = {"HLO temp": "hlo_temp_bytes"}.get(match[1], f"{match[1]}_bytes")
+        in_total = match[1] in ("reserved", "program", "arguments")
+        if in_total != (self.table == "total"):
+            return self.table == "requirement"  # what the program itself reserves has no place in the model
+        if match[2] == "unknown size":
+            self.said_unknown.add(name)
+        elif name not in self.sizes:
+            self._put(**{name: printed(match[2])})
+        self.seen.add(match[1])
+        if match[1] == "HLO temp":
+            self._temporaries(piece.text)
+        return True
+
+    def _temporaries(self, text: str) -> None:
+        padded, fragmentation = _PADDED.search(text), _FRAGMENTATION.search(text)
+        self._fraction("utilization", _UTILIZATION.search(text))
+        if padded is not None:
+            self._put(unpadded_bytes=printed(padded[1]), padded=printed(padded[2]))
+        if fragmentation is not None:
+            self._fraction("fragmentation", fragmentation)
+            self._put(fragmentation_bytes=printed(fragmentation[2]))
+
+    def _fragmentation(self, piece: Piece) -> bool:
+        match = _LOOSE_FRAGMENTATION.match(piece.text)
+        if match is None or not self.table:
+            return False
+        self._fraction("fragmentation", match)
+        self._put(fragmentation_bytes=printed(match[2] or ""))
+        return True
+
+    def _largest(self, piece: Piece) -> bool:
+        space = piece.text[: piece.head].split()[-1]
+        if piece.ends_log or not self._may_have("largest", space):
+            return False
+        self.space = self.space or space.lower()
+        self.seen.add("largest")
+        self.table = ""
+        if not self.sentence:
+            self.sentence.append(piece.text[: piece.head] + ".")
+        return True
+
+    def _loose_list(self, _: Piece) -> bool:
+        self.seen.add("loose_list")
+        self.table = ""
+        return self.form == "ran"
+
+    def _loose(self, piece: Piece) -> bool:
+        if "loose_list" not in self.seen or (piece.ends_log and "]" not in piece.text):
+            return False
+        self._close_entry(False)
+        self.entry = loose_entry(piece.text)
+        self._close_entry(True)
+        return True
+
+    def _rule(self, _: Piece) -> bool:
+        had = self.entry is not None
+        self._close_entry(True)
+        return had
+
+    def _see(self, _: Piece) -> bool:
+        return True
+
+    def _entry_part(self, piece: Piece) -> bool:
+        if self.form not in _LISTING:
+            return False
+        if piece.form == "size" and not {"largest", "requirement", "total"} & self.seen:
+            return False
+        self._count_entry(piece)
+        told = read_part(piece.form, piece.rest, piece.ends_log)
+        entry = self.entry or Entry()
+        if piece.form == "size" or any(getattr(entry, name) is not None for name in told):
+            self._close_entry(False)
+            entry = Entry()
+        # `told` has names and types of Entry's attributes
+        self.entry = replace(entry, **told)  # type: ignore[arg-type]
+        return True
+
+    def _count_entry(self, piece: Piece) -> None:
+        """Sees by their numbers whether entries are missing."""
+        number = piece.number
+        if number is None:
+            return
+        if number != self.numbered + 1:
+            self.seen.add("gap")
+        self.numbered = number
+
+    def _close_entry(self, is_closed: bool) -> None:
+        entry, self.entry = self.entry, None
+        if entry is None or (entry.size is None and entry.label is None and entry.op_name is None):
+            return
+        if len(self.entries) < MOST_ENTRIES and self.characters < MOST_CHARACTERS:
+            self.entries.append(replace(entry, is_closed=is_closed))
+            self.characters += 200 + sum(
+                len(text or "") for text in (entry.label, entry.shape, entry.op_name, entry.tag)
+            )
+        else:
+            self.entries_dropped += 1
+
+    def note_device(self, text: str) -> None:
+        """Adds the device that a text names."""
+        match = _DEVICE.search(text)
+        if match is not None and len(self.devices) < 1000:
+            self.devices[match[1]] = None
+
+    def _same_space(self, space: str) -> bool:
+        return not space or self.space is None or space.lower() == self.space
+
+    def _may_have(self, part: str, space: str) -> bool:
+        return self.form in _LISTING and not {part, "short"} & self.seen and self._same_space(space)
+
+    def _table(self, name: str, match: re.Match[str]) -> None:
+        self.space = self.space or match[1].lower()
+        self.table = name
+        self.seen.add(name)
+        if not self.sentence:
+            self.sentence.append(match[0] + ".")
+
+    def _say(self, part: str, text: str) -> None:
+        self.seen.add(part)
+        self.sentence.append(text + ".")
+
+    def _put(self, **sizes: Printed | None) -> None:
+        self.sizes.update({name: size for name, size in sizes.items() if size is not None})
+
+    def _fraction(self, name: str, match: re.Match[str] | None) -> None:
+        if match is not None and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,5})?", match[1]):
+            self.fractions[name] = round(float(match[1]) / 100, 8)

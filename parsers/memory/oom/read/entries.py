@@ -1,0 +1,238 @@
+"""Entries of the list of allocations in an out-of-memory text, and the buffers that they describe."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+
+from tpuprof.parsers.formats.hlo.shapes import parse_shape
+from tpuprof.parsers.memory.model import Buffer, Category
+from tpuprof.parsers.memory.oom.read.sizes import SIZE, Printed, exactly, printed, sharpened
+
+LONGEST = 2000
+"""Characters kept of a text, be it a label or a name."""
+
+_QUOTED = re.compile(r'\b(op_type|op_name|source_file)="((?:[^"\\]|\\.)*)"')
+_SOURCE_LINE = re.compile(r"\bsource_line=([0-9]{1,9})(?![0-9])")
+_BREAKS = re.compile(r"(?:\\n|\s)+")
+_NAME = re.compile(r"%?([\w.\-]+)\s*=\s")
+_OPCODE = re.compile(r"(?<![\w.%{(:])([a-z][a-z0-9\-]*)\(")
+_SIZE = re.compile(SIZE)
+_TYPE = re.compile(r"HLO temp|[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){0,3}")
+_LOOSE = re.compile(rf"({SIZE})\s+(\S+)\s*(.*)")
+_SHAPE_IN_QUOTES = re.compile(r"shape = '([^']{1,2000})'")
+_TAG_IN_QUOTES = re.compile(r"tag = '(.{0,2000}?)'(?=\]|, [a-z])")
+_OUTPUT_OF = re.compile(r"output of ([\w.\-]+)")
+_ALLOCATION = re.compile(r"#(\w{1,80})")
+
+_WINDOW_TAGS = ("scratch", "scoped", "input window", "output window", "internal scratch", "register allocator")
+_KNOWN_TYPES = ("HLO temp", "scoped", "global", "parameter")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a text says of one allocation; None for what it does not say.
+
+    Attributes:
+        size, unpadded, extra: as printed; extra is what padding takes.
+        shape, label, op_name, op_type, tag, type: as printed.
+        name, opcode: of the instruction, where something else than the label tells.
+        source_file, source_line: where the operator comes from.
+        is_closed: whether its end was seen.
+    """
+
+    size: Printed | None = None
+    unpadded: Printed | None = None
+    extra: Printed | None = None
+    shape: str | None = None
+    label: str | None = None
+    op_name: str | None = None
+    op_type: str | None = None
+    tag: str | None = None
+    type: str | None = None
+    name: str | None = None
+    opcode: str | None = None
+    source_file: str | None = None
+    source_line: int | None = None
+    is_closed: bool = False
+
+
+def read_part(form: str, rest: str, ends_log: bool) -> dict[str, object]:
+    """Attributes of `Entry` that a form tells.
+
+    Where the log ends right behind it, what might go on is left out: half a shape looks like another one.
+    """
+    text = rest.strip()[:LONGEST]
+    if form in ("size", "unpadded", "extra"):
+        size = _SIZE.match(text)
+        return {form: printed(size[0])} if size is not None else {}
+    if form == "operator":
+        return _operator(text, ends_log)
+    if not text or (ends_log and form == "shape"):
+        return {}
+    if form == "label":
+        return {} if ends_log and _NAME.match(text) is None else {"label": text}
+    if form == "type":
+        match = _TYPE.match(text)
+        return {} if match is None or (ends_log and match[0] not in _KNOWN_TYPES) else {"type": match[0]}
+    return {form: text}
+
+
+def loose_entry(text: str) -> Entry:
+    """An entry of a list that people write: size, shape, and perhaps what it is."""
+    match = _LOOSE.match(text.strip()[:LONGEST])
+    if match is None:
+        return Entry()
+    words = match[3].split()
+    opcode = words[0] if len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9\-]*", words[0]) else None
+    rest = " ".join(words[1:] if opcode else words)
+    is_path = "/" in rest
+    return Entry(
+        size=printed(match[1]),
+        shape=match[2],
+        op_name=rest if is_path else None,
+        name=(rest.rsplit("/", 1)[-1] if is_path else rest) or None,
+        opcode=opcode,
+        is_closed=True,
+    )
+
+
+def stack_entry(text: str) -> Entry:
+    """The instruction in ``while allocating on stack for %name = …``; its size is told elsewhere.
+
+    The shape in it is that of its result, not of what it needs.
+    """
+    label = text.strip().rstrip(".").strip()[:LONGEST]
+    name = re.match(r"%?([\w.\-]*\w)", label)
+    return Entry(label=label or None, name=name[1] if name is not None else None, type="scoped")
+
+
+def allocation_entry(text: str, size: int) -> Entry:
+    """The allocation in ``:: #allocation2 [shape = '…', space=vmem, …, tag = '…'] :: name``."""
+    shape, tag, number = (e.search(text) for e in (_SHAPE_IN_QUOTES, _TAG_IN_QUOTES, _ALLOCATION))
+    name = re.search(r"\] :: ([\w.\-]+)", text)
+    tag_text = tag[1] if tag is not None else None
+    output_of = _OUTPUT_OF.match(tag_text or "")
+    known = name or output_of or number
+    # `scoped` stands among the attributes, but a tag may have the word as well
+    attributes = text[: tag.start()] if tag is not None else text
+    return Entry(
+        size=exactly(size),
+        shape=shape[1] if shape is not None else None,
+        tag=tag_text,
+        type="scoped" if re.search(r", scoped\b", attributes) else None,
+        name=known[1] if known is not None else None,
+        is_closed=True,
+    )
+
+
+def merged(first: Entry, second: Entry) -> Entry:
+    """Everything that either says; `first` has the say, but for texts that `second` has more of."""
+    changes: dict[str, object] = {}
+    for each in fields(Entry):
+        mine, other = getattr(first, each.name), getattr(second, each.name)
+        longer = isinstance(mine, str) and isinstance(other, str) and len(other) > len(mine) and other.startswith(mine)
+        if mine is None or longer:
+            changes[each.name] = other
+    changes["is_closed"] = first.is_closed or second.is_closed
+    return replace(first, **changes)  # type: ignore[arg-type]  # the names and types are Entry's own
+
+
+def conflict(first: Entry, second: Entry, are_whole: bool = True) -> bool:
+    """Whether two entries can't be the same; of such as may be cut only sizes count, which end with their unit."""
+    if first.size is not None and second.size is not None and first.size != second.size:
+        return True
+    shapes = first.shape is not None and second.shape is not None and first.shape != second.shape
+    names = [_instruction(entry) for entry in (first, second)]
+    return are_whole and (shapes or (None not in names and names[0] != names[1]))
+
+
+def buffer_of(entry: Entry) -> Buffer | None:
+    """The buffer that an entry describes; None without a size.
+
+    Printed sizes are rounded: where the shape tells one that would be printed like that, it is that.
+    """
+    if entry.size is None:
+        return None
+    label_says = _operator(entry.label or "", ends_log=True)
+    size, unpadded = _sizes(entry, entry.size)
+    op_name, op_type = (
+        value if value is not None else label_says.get(key)
+        for key, value in (("op_name", entry.op_name), ("op_type", entry.op_type))
+    )
+    return Buffer(
+        name=_instruction(entry) or (entry.label or str(op_name or "").rsplit("/", 1)[-1])[:200] or "unnamed",
+        category=_category(entry),
+        size_bytes=size,
+        unpadded_bytes=unpadded,
+        shape=entry.shape,
+        opcode=entry.opcode or _opcode(entry.label),
+        framework_op=str(op_name) if op_name is not None else None,
+        source=_source(entry.source_file, entry.source_line)
+        or _source(label_says.get("source_file"), label_says.get("source_line")),
+        allocation_type=entry.type,
+        operator=str(op_type) if op_type is not None else None,
+        tag=entry.tag,
+        label=entry.label,
+    )
+
+
+def _sizes(entry: Entry, size: Printed) -> tuple[int, int | None]:
+    """Size and unpadded size in bytes."""
+    shape = parse_shape(entry.shape) if entry.shape is not None else None
+    padded, elements = (shape.padded_bytes, shape.unpadded_bytes) if shape is not None else (None, None)
+    if shape is not None and not shape.layout_known and elements is not None and size.agrees(elements):
+        padded = elements  # no layout, and no padding to be seen
+    exact = sharpened(size, padded) or 0
+    unpadded = sharpened(entry.unpadded, elements)
+    if unpadded is None and entry.extra is not None:
+        unpadded = max(0, exact - entry.extra.value)
+    if unpadded is None and padded == exact:
+        unpadded = elements
+    # both rounded, the smaller one may come out larger
+    return exact, min(unpadded, exact) if unpadded is not None else None
+
+
+def _instruction(entry: Entry) -> str | None:
+    if entry.name is not None:
+        return entry.name
+    match = _NAME.match(entry.label or "")
+    return match[1] if match is not None else None
+
+
+def _opcode(label: str | None) -> str | None:
+    """``fusion`` of ``%a = (f32[8]{0:T(8)}, s32[]) fusion(…)``: the first lower-case word with an argument list."""
+    start = _NAME.match(label or "")
+    match = _OPCODE.search(label or "", start.end()) if start is not None else None
+    return match[1] if match is not None else None
+
+
+def _operator(text: str, ends_log: bool) -> dict[str, object]:
+    """``op_type="…" op_name="…" source_file="…" source_line=N``, any of them; a bare text is a name."""
+    found: dict[str, object] = {key: _BREAKS.sub(" ", value)[:LONGEST] for key, value in _QUOTED.findall(text)}
+    line = _SOURCE_LINE.search(text)
+    if line is not None and not (ends_log and line.end() == len(text)):
+        found["source_line"] = int(line[1])
+    if not found and text and not ends_log and not re.search(r'=|"', text):
+        found["op_name"] = text
+    return found
+
+
+def _source(file: object, line: object) -> str | None:
+    if not file:
+        return None
+    return f"{file}:{line}" if line is not None else str(file)
+
+
+def _category(entry: Entry) -> Category:
+    kind = (entry.type or "").lower()
+    if kind == "scoped" or (not kind and (entry.tag or "").lower().startswith(_WINDOW_TAGS)):
+        return "scoped"
+    if "parameter" in kind or "argument" in kind:
+        return "parameter"
+    if "output" in kind or "live out" in kind:
+        return "output"
+    if "thread" in kind:
+        return "thread-local"
+    # what is global stays for the whole program: the compiler's constants
+    return "constant" if kind == "global" or "constant" in kind else "temporary"

@@ -1,0 +1,115 @@
+"""The forms that out-of-memory texts are made of, found by their words wherever they stand in a line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tpuprof.parsers.memory.oom.read.sizes import SIZE
+
+_WORD = r"(?<![\w./-])"
+_NUMBER = re.compile(r"([0-9]{1,9})\.")
+
+ANCHORS = ("ran", "allocation", "attempt", "cores")
+"""Forms that begin an error."""
+
+TABLES = ("total", "requirement", "largest")
+"""Forms that head a table of an error."""
+
+HEADLESS = (*TABLES, "scoped_limit")
+"""Forms that tell an error of which the log has no beginning."""
+
+LEADS = ("code", "load", "device_buffer")
+"""Forms that stand in front of one, at times on a line of their own."""
+
+_FORMS = {
+    "payload": r"\[type\.googleapis\.com/",
+    "code": r"\bE[0-9]{4}: ?(?=CompileTime|Runtime)\w*:?|\b(?:CompileTime(?:Hbm|ScopedVmem)Oom"
+    r"|Runtime(?:Buffer|Program)AllocationFailure):",
+    "load": r"Error loading program",
+    "device_buffer": r"Error allocating device buffer",
+    "ran": r"Ran out of memory (?=in memory space \w|on \w)",
+    "allocation": r"Allocation \(size=",
+    "attempt": r"Attempting to (?:allocate|reserve) (?=" + SIZE + ")",
+    "cores": r"(?:TPU )?TensorCore Hbm usage",
+    "stack": r"while allocating on stack for ",
+    "used": rf"{_WORD}Used (?={SIZE} of {SIZE})",
+    "exceeded": rf"Exceeded (?=\w+ capacity by {SIZE})",
+    "scoped_limit": rf"Scoped allocation with size (?={SIZE})",
+    "total": r"Total (?=\w+ usage >= )",
+    "requirement": rf"Program (?=\w+ requirement {SIZE})",
+    "output": rf"Output size (?=unknown|{SIZE})",
+    "row": rf"{_WORD}(?:reserved|program|arguments|global|scoped|overlays|HLO temp)\s{{1,60}}(?={SIZE}|unknown size)",
+    "fragmentation": r"HLO temp fragmentation\s{1,60}(?=[0-9.]{1,12}%)",
+    "largest": r"Largest program allocations in \w+",
+    "loose_list": r"(?:Largest allocations?|Repeated large temps):",
+    "size": rf"(?:{_WORD}[0-9]{{1,9}}\. {{0,4}}|(?<!\w))Size: {{0,4}}(?={SIZE})",
+    "operator": r"(?<!\w)Operator: ",
+    "shape": r"(?<!\w)Shape: ",
+    "unpadded": rf"Unpadded size: (?={SIZE})",
+    "extra": rf"Extra memory due to padding: (?={SIZE})",
+    "tag": r"(?<!\w)Tag: ",
+    "label": r"(?<!\w)XLA label: ",
+    "type": r"Allocation type: ",
+    "rule": r"={16,}",
+    "loose": rf"(?<![\w.(]){SIZE}\s{{1,20}}(?=[a-z][a-z0-9]{{0,12}}\[[0-9,]{{0,200}}\])",
+    "see": r"See https?://",
+}
+# the look ahead spares most places in a line a try of every form
+_ANY = re.compile(
+    r"(?=[\[ECRAwUSTPOrpagsoHLX=0-9])(?:" + "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()) + ")"
+)
+
+INTERESTING = re.compile(
+    rb"emory|llocat|[Ss]ize|oading program|CompileTime|Runtime|Operator:|Shape:|Tag:|label:|====|[0-9][BKMGTPE]"
+    rb"|unknown size|requirement|OOM|Killed|bad_alloc"
+)
+"""A line without any of these holds no form and no other program's error."""
+
+BEGINNING = re.compile(
+    rb"ut of memory|Error (?:loading|allocating)|CompileTime|AllocationFailure|Attempting to [ar]\w+ [0-9\x1b\[#^]"
+    rb"|Allocation \(size=|Hbm usage|usage >=|requirement [0-9\x1b\[#^]|Largest program|Scoped allocation with"
+    rb"|OUT_OF_MEMORY|OOM|bad_alloc|MemoryError"
+)
+"""A line without any of these begins no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A form and what follows it up to the next one.
+
+    Attributes:
+        form: key of the forms above.
+        text: from the form's first character on.
+        head: length of the form itself.
+        ends_log: whether the log ends with it, in the middle of a line.
+    """
+
+    form: str
+    text: str
+    head: int
+    ends_log: bool
+
+    @property
+    def rest(self) -> str:
+        """What follows the form."""
+        return self.text[self.head :]
+
+    @property
+    def number(self) -> int | None:
+        """Of the listed allocation that begins with it; None where it has none, and for what begins none."""
+        match = _NUMBER.match(self.text) if self.form == "size" else None
+        return int(match[1]) if match is not None else None
+
+
+def pieces(line: str, ends_log: bool = False) -> tuple[str, list[Piece]]:
+    """What stands before the first form in a line, and the forms."""
+    found = list(_ANY.finditer(line))
+    if not found:
+        return line, []
+    ends = [match.start() for match in found[1:]] + [len(line)]
+    parts = [
+        Piece(match.lastgroup or "", line[match.start() : end], len(match[0]), ends_log and end == len(line))
+        for match, end in zip(found, ends, strict=True)
+    ]
+    return line[: found[0].start()], parts

@@ -1,0 +1,239 @@
+"""Drafts to reports: copies of one error become one, printed figures become bytes, what is missing gets a reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import fields, replace
+
+from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.oom.model import OomKind, OomReport
+from tpuprof.parsers.memory.oom.read.draft import Draft
+from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
+from tpuprof.parsers.memory.oom.read.forms import HEADLESS
+from tpuprof.parsers.memory.oom.read.sizes import Printed
+
+MOST_REPORTS = 200
+MOST_CHARACTERS = 1 << 26
+"""How much of all reports' texts is kept, roughly."""
+
+_LONGEST_SENTENCE = 500
+_JITTED = re.compile(r"(p?jit|pmap|xmap)\(([^()]{1,200})\)")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+_REASON = "the error's text does not give it"
+_CUT = "the error's text ends in the middle, and does not give it before"
+_SAID = "the error's text says that it is unknown"
+_NUMBERS = frozenset(each.name for each in fields(OomReport) if each.name.endswith("_bytes"))
+
+
+class Collector:
+    """Takes drafts in order of the log, keeps each error once.
+
+    Attributes:
+        left_out: how many further different errors there were.
+    """
+
+    def __init__(self) -> None:
+        self._drafts: list[Draft] = []
+        self._by_key: dict[tuple[object, ...], Draft] = {}
+        self._characters = 0
+        self.left_out = 0
+        self.entries_left_out = 0
+
+    def add(self, draft: Draft) -> None:
+        """Adds an error, to one that was there before if it is a copy of that."""
+        key = _key(draft)
+        known = self._by_key.get(key)
+        if known is None:
+            known = next((each for each in reversed(self._drafts) if _is_copy(each, draft)), None)
+        if known is not None:
+            before = _key(known)
+            self._characters -= known.characters
+            _merge(known, draft)
+            self._characters += known.characters
+            if _key(known) != before:
+                self._by_key[_key(known)] = known
+            return
+        if len(self._drafts) >= MOST_REPORTS:
+            self.left_out += 1
+            return
+        self._make_room(draft)
+        self._characters += draft.characters
+        self._drafts.append(draft)
+        self._by_key[key] = draft
+
+    def reports(self) -> tuple[OomReport, ...]:
+        """The errors in order of their first lines."""
+        return tuple(report_of(draft) for draft in sorted(self._drafts, key=lambda draft: draft.at_line))
+
+    @property
+    def entries_dropped(self) -> int:
+        """Listed allocations that there was no room for."""
+        return self.entries_left_out + sum(draft.entries_dropped for draft in self._drafts)
+
+    def _make_room(self, draft: Draft) -> None:
+        if self._characters + draft.characters > MOST_CHARACTERS and len(draft.entries) > 20:
+            self.entries_left_out += len(draft.entries) - 20
+            draft.characters = draft.characters * 20 // len(draft.entries)
+            draft.entries = draft.entries[:20]
+
+
+def report_of(draft: Draft) -> OomReport:
+    """What a draft says, in bytes."""
+    sizes = {name: size.value for name, size in draft.sizes.items()}
+    figures: dict[str, int | None] = {name: sizes.get(name) for name in _NUMBERS}
+    if figures["used_bytes"] is None:
+        figures["used_bytes"] = sizes.get("total", sizes.get("requirement"))
+    if figures["program_bytes"] is None:
+        figures["program_bytes"] = sizes.get("requirement")
+    need, limit = figures["used_bytes"], figures["capacity_bytes"]
+    if draft.form == "attempt":
+        need, limit = figures["requested_bytes"], figures["free_bytes"]
+    if figures["exceeded_bytes"] is None and need is not None and limit is not None and need > limit:
+        figures["exceeded_bytes"] = need - limit
+    fractions: dict[str, float | None] = {name: draft.fractions.get(name) for name in ("utilization", "fragmentation")}
+    largest, free = sizes.get("largest"), sizes.get("free_bytes")
+    if largest is not None and free:
+        figures["fragmentation_bytes"] = max(0, free - largest)
+        fractions["fragmentation"] = max(0, free - largest) / free
+    entries = [*draft.entries, *_stack_entries(draft)]
+    read = [buffer_of(entry) for entry in entries]
+    buffers = tuple(sorted((each for each in read if each is not None), key=lambda each: -each.size_bytes))
+    figures["padding_bytes"] = _padding(draft.sizes, buffers)
+    report = OomReport(
+        kind=_kind(draft),
+        memory_space=draft.space,
+        sentence=printable(" ".join(part for part in draft.sentence if part))[:_LONGEST_SENTENCE],
+        at_line=draft.at_line,
+        count=draft.count,
+        code=draft.code,
+        program=draft.program or _program(entries),
+        device=examples(list(draft.devices)) if draft.devices else None,
+        buffers=buffers,
+        is_cut=draft.is_cut,
+    )
+    # the names and types are OomReport's own
+    report = replace(report, **figures, **fractions)  # type: ignore[arg-type]
+    return replace(report, unknown=_unknown(report, draft, read.count(None)))
+
+
+def _key(draft: Draft) -> tuple[object, ...]:
+    """Equal for drafts that say the same."""
+    sizes = tuple(sorted((name, size.value) for name, size in draft.sizes.items()))
+    ends = (draft.entries[0], draft.entries[-1]) if draft.entries else ()
+    return (_kind(draft), draft.space, draft.program, sizes, draft.is_cut, len(draft.entries), ends, draft.stack)
+
+
+def _is_copy(known: Draft, draft: Draft) -> bool:
+    """Whether two drafts can be copies of one error, one of them cut maybe: nothing that both say differs."""
+    if _family(known) != _family(draft) or _differ(known.program, draft.program) or _differ(known.space, draft.space):
+        return False
+    both = known.sizes.keys() & draft.sizes.keys()
+    if any(known.sizes[name] != draft.sizes[name] for name in both):
+        return False
+    if not both and not _says_nothing(known) and not _says_nothing(draft):
+        return False
+    stacks = known.stack is not None and draft.stack is not None and known.stack.name != draft.stack.name
+    whole = min(_whole_entries(known), _whole_entries(draft))
+    pairs = list(zip(known.entries, draft.entries, strict=False))
+    return not stacks and not any(conflict(one, other, at < whole) for at, (one, other) in enumerate(pairs))
+
+
+def _whole_entries(draft: Draft) -> int:
+    """How many entries, from the first on, can't be cut."""
+    return len(draft.entries) - (draft.is_cut and bool(draft.entries) and not draft.entries[-1].is_closed)
+
+
+def _differ(first: str | None, second: str | None) -> bool:
+    return first is not None and second is not None and first != second
+
+
+def _family(draft: Draft) -> str:
+    return "ran" if draft.form in HEADLESS else draft.form
+
+
+def _says_nothing(draft: Draft) -> bool:
+    return not draft.sizes and not draft.entries and draft.is_cut
+
+
+def _merge(known: Draft, draft: Draft) -> None:
+    """Adds what a copy says, and that there is one."""
+    complete = known.is_cut and not draft.is_cut
+    more = known.is_cut and draft.characters > known.characters
+    first, second = (draft, known) if complete or more else (known, draft)
+    longer = first.entries if len(first.entries) >= len(second.entries) else second.entries
+    both = [merged(one, other) for one, other in zip(first.entries, second.entries, strict=False)]
+    entries = both + longer[len(both) :]
+    if complete:
+        known.form, known.seen = draft.form, draft.seen
+        known.open_allocation = draft.open_allocation
+    if len(" ".join(draft.sentence)) > len(" ".join(known.sentence)):
+        known.sentence = draft.sentence
+    known.entries = entries
+    known.characters = max(known.characters, draft.characters)
+    known.stack = merged(first.stack, second.stack) if first.stack and second.stack else first.stack or second.stack
+    known.sizes = {**second.sizes, **first.sizes}
+    known.fractions = {**second.fractions, **first.fractions}
+    known.said_unknown |= draft.said_unknown
+    known.devices.update(dict.fromkeys(list(draft.devices)[: 1000 - len(known.devices)]))
+    known.entries_dropped = max(known.entries_dropped, draft.entries_dropped)
+    known.code, known.program, known.space = (
+        known.code or draft.code,
+        known.program or draft.program,
+        known.space or draft.space,
+    )
+    known.loading |= draft.loading
+    known.is_running |= draft.is_running
+    known.at_line = min(known.at_line, draft.at_line)
+    known.count += not draft.is_payload
+
+
+def _kind(draft: Draft) -> OomKind:
+    """A program is loaded in one piece, reserved from below; what else is allocated belongs to one that runs."""
+    if draft.form != "attempt":
+        return "compile"
+    if draft.verb == "reserve" or (draft.loading and not draft.is_running):
+        return "load"
+    return "runtime"
+
+
+def _stack_entries(draft: Draft) -> list[Entry]:
+    """The instruction that its scoped allocation was too large for, where no list has it."""
+    size = draft.sizes.get("scoped_bytes")
+    if draft.stack is None or size is None or draft.entries:
+        return []
+    return [replace(draft.stack, size=size)]
+
+
+def _program(entries: list[Entry]) -> str | None:
+    """The module that most operators come from; JAX names it ``jit_f`` for ``jit(f)``."""
+    names = Counter[str]()
+    for entry in entries:
+        match = _JITTED.match(entry.op_name or "") or _JITTED.search((entry.label or "").partition('op_name="')[2])
+        if match is not None:
+            names[f"{match[1]}_{_NOT_IN_NAMES.sub('_', match[2])}"] += 1
+    return names.most_common(1)[0][0] if names else None
+
+
+def _padding(sizes: dict[str, Printed], buffers: tuple[Buffer, ...]) -> int | None:
+    """Padded less unpadded; where rounding hides it, what the listed buffers have, which is a part of it."""
+    known = [each.padding_bytes for each in buffers if each.padding_bytes is not None]
+    listed = sum(known) if known else None
+    padded, unpadded = sizes.get("padded"), sizes.get("unpadded_bytes")
+    if padded is None or unpadded is None:
+        return listed
+    total, slack = max(0, padded.value - unpadded.value), padded.slack + unpadded.slack
+    return listed if listed is not None and total < listed <= total + slack else total
+
+
+def _unknown(report: OomReport, draft: Draft, without_size: int) -> dict[str, str]:
+    reason = _CUT if report.is_cut else _REASON
+    unknown = {
+        each.name: _SAID if each.name in draft.said_unknown else reason
+        for each in fields(OomReport)
+        if getattr(report, each.name) is None
+    }
+    if without_size:
+        unknown["buffers"] = f"the error's text gives no size for {without_size:,} of the allocations that it names"
+    return unknown

@@ -1,0 +1,326 @@
+"""What a front end shows of memory that ran out, or nearly: the need and its parts, advice, and what could be tried.
+
+One shape for both sources, an out-of-memory error and a compiled module, so that both are drawn by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tpuprof.parsers.memory.model import SPACE_NAMES, Category, SpaceMemory
+from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Estimate, Need, OomKind, OomReport, Toggle
+
+PartName = Literal[
+    "reserved",
+    "arguments",
+    "outputs",
+    "program",
+    "temporaries",
+    "scoped",
+    "global",
+    "overlays",
+    "constants",
+    "TensorCore",
+    "SparseCore",
+    "request",
+    "other",
+    "all",
+]
+
+_PART_OF: Mapping[Category, tuple[PartName, ...]] = {
+    "parameter": ("arguments",),
+    "output": ("outputs", "arguments", "temporaries", "program"),
+    "thread-local": ("temporaries", "program"),
+    "constant": ("constants", "global", "program"),
+    "temporary": ("temporaries", "program", "other", "all"),
+    "scoped": ("scoped", "temporaries", "program", "other", "all"),
+}
+"""The parts that a buffer may be counted in; it is in the first one that there is."""
+
+_SPACES = {name.lower(): name for name in SPACE_NAMES.values()}
+
+_LONGEST_INITIALS = 5
+"""Letters of a memory's name up to which an unknown one is taken for initials."""
+
+_ADVICE_OF: Mapping[str, tuple[AdviceKind, ...]] = {
+    "attention": ("remat",),
+    "loss": ("remat",),
+    "recompute": ("remat",),
+    "gradients": ("bf16",),
+    "layout": ("duplicates",),
+    "padding 2": ("padding",),
+    "padding 3": ("padding",),
+}
+"""Kind of advice that a toggle tries out, where it is not called as the toggle is."""
+
+NO_BUFFERS = (
+    "The text lists no buffers: look for the list further down in the log, or open the module of a smaller batch with "
+    "tpuprof-tui memory."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what is needed, in bytes."""
+
+    name: PartName
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """Memory that is full, taken apart.
+
+    Attributes:
+        kind: when it ran out; ``module`` for a compiled module, which may fit.
+        title: the program's name; None where unknown.
+        where: where this was read: ``train.log:41822``, or a host's name.
+        sentence: the error's first sentence; empty for a module.
+        need: what advice stands on; its buffers are those that `advice` and `toggles` count.
+        parts: what is needed, in order; they add up to the need where that is known.
+        padding_bytes: of all that, padding; None where unknown.
+        reserved_bytes: kept by the system beside the need and the capacity; None where unknown or a part.
+        requested_bytes, free_bytes: what could not be had at once, and how much was free.
+        exceeded_bytes: by how much the need is too large, as the error says.
+        advice: what to do, the most worthwhile first.
+        toggles: what can be tried, in the order of the advice that it is of.
+        count: how often the log has it.
+        code, device: as printed in the error.
+        is_cut: whether the text ends in the middle.
+        notes: what else to know, a sentence each.
+        unknown: figure to why it is None.
+    """
+
+    kind: OomKind | Literal["module"]
+    title: str | None
+    where: str
+    sentence: str
+    need: Need
+    parts: tuple[Part, ...]
+    padding_bytes: int | None
+    reserved_bytes: int | None = None
+    requested_bytes: int | None = None
+    free_bytes: int | None = None
+    exceeded_bytes: int | None = None
+    advice: tuple[Advice, ...] = ()
+    toggles: tuple[Toggle, ...] = ()
+    count: int = 1
+    code: str | None = None
+    device: str | None = None
+    is_cut: bool = False
+    notes: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def space(self) -> str:
+        """The memory's name for people: ``HBM``."""
+        return space_words(self.need.memory_space)
+
+    @property
+    def toggle_numbers(self) -> tuple[int, ...]:
+        """The key of each toggle: the number of the advice that it tries out, where there is one."""
+        return toggle_numbers(self.advice, self.toggles)
+
+    @property
+    def is_request(self) -> bool:
+        """Whether one request could not be met, so that what is in use is not known in parts."""
+        return self.need.used_bytes is None and self.requested_bytes is not None
+
+    @property
+    def wanted_bytes(self) -> int | None:
+        """What is needed in all, or what was requested at once."""
+        return self.requested_bytes if self.is_request else self.need.used_bytes
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What there is for it: the capacity, or for a request what was free."""
+        return self.free_bytes if self.is_request else self.need.capacity_bytes
+
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much it is too large, negative where it fits; None where unknown."""
+        if self.exceeded_bytes is not None and not self.is_request:
+            return self.exceeded_bytes
+        wanted, limit = self.wanted_bytes, self.limit_bytes
+        return None if wanted is None or limit is None else wanted - limit
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the chosen toggles come to, and each alone; estimates all.
+
+    Attributes:
+        chosen: keys of the toggles that are on.
+        estimate: of all of them together.
+        alone: key of each toggle to what it would save alone.
+    """
+
+    chosen: frozenset[str]
+    estimate: Estimate
+    alone: Mapping[str, int]
+
+
+def space_words(name: str) -> str:
+    """A memory's name as the memory page writes it: ``HBM``, ``SFlag``."""
+    name = name.lower()
+    return _SPACES.get(name, name.upper() if len(name) <= _LONGEST_INITIALS else name)
+
+
+def toggle_numbers(advice: Sequence[Advice], toggles: Sequence[Toggle]) -> tuple[int, ...]:
+    """A number from 1 for each toggle: that of the advice that it tries out; the others come after all advice."""
+    free = set(range(len(advice)))
+    found: list[int] = []
+    after = len(advice)
+    for toggle in toggles:
+        kinds = _ADVICE_OF.get(toggle.key, (toggle.key,))
+        alike = [(_alike(advice[at].buffers, toggle.buffers), -at) for at in free if advice[at].kind in kinds]
+        best, place = max(alike, default=(0.0, 0))
+        if best > 0:
+            free.discard(-place)
+            found.append(1 - place)
+        else:
+            after += 1
+            found.append(after)
+    return tuple(found)
+
+
+def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
+    """The advice about a need, and what can be tried, as it is numbered."""
+    from tpuprof.parsers.memory.oom.advice.advice import advise  # noqa: PLC0415 - so that drawing a triage needs none of it
+    from tpuprof.parsers.memory.oom.advice.what_if import toggles  # noqa: PLC0415
+
+    advice, found = advise(need), toggles(need)
+    pairs = sorted(zip(toggle_numbers(advice, found), found, strict=True), key=lambda pair: pair[0])
+    return advice, tuple(toggle for _, toggle in pairs)
+
+
+def _alike(first: Collection[int], second: Collection[int]) -> float:
+    """Share of the buffers of either that are of both."""
+    both = len(set(first) & set(second))
+    return both / len({*first, *second}) if both else 0.0
+
+
+def triage_of_report(report: OomReport, where: str) -> Triage:
+    """An error, with advice.
+
+    Args:
+        where: the log's name; the line is put behind it.
+    """
+    from tpuprof.parsers.memory.oom.need import need_of_report  # noqa: PLC0415 - so that drawing a triage needs none of it
+
+    need = need_of_report(report)
+    advice, toggles = _advised(need)
+    parts, reserved = parts_of_report(report)
+    return Triage(
+        kind=report.kind,
+        title=report.program,
+        where=f"{where}:{report.at_line}",
+        sentence=report.sentence,
+        need=need,
+        parts=parts,
+        padding_bytes=report.padding_bytes,
+        reserved_bytes=reserved,
+        requested_bytes=report.requested_bytes,
+        free_bytes=report.free_bytes,
+        exceeded_bytes=report.exceeded_bytes,
+        advice=advice,
+        toggles=toggles,
+        count=report.count,
+        code=report.code,
+        device=report.device,
+        is_cut=report.is_cut,
+        notes=() if need.buffers or report.kind != "compile" else (NO_BUFFERS,),
+        unknown=report.unknown,
+    )
+
+
+def triage_of_memory(page: SpaceMemory) -> Triage:
+    """A memory space of a compiled module at its peak, with advice."""
+    from tpuprof.parsers.memory.oom.need import need_of_memory  # noqa: PLC0415
+
+    need = need_of_memory(page)
+    advice, toggles = _advised(need)
+    return Triage(
+        kind="module",
+        title=str(page.module),
+        where=page.module.origin,
+        sentence="",
+        need=need,
+        parts=parts_of_memory(page),
+        padding_bytes=page.padding_bytes,
+        advice=advice,
+        toggles=toggles,
+        notes=page.warnings,
+        unknown=page.unknown,
+    )
+
+
+def trial(triage: Triage, chosen: Collection[str]) -> Trial:
+    """What some toggles come to."""
+    from tpuprof.parsers.memory.oom.advice.what_if import saved_alone, what_if  # noqa: PLC0415
+
+    keys = [toggle.key for toggle in triage.toggles]
+    return Trial(frozenset(chosen), what_if(triage.need, tuple(chosen)), saved_alone(triage.need, keys))
+
+
+def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
+    """Parts that add up to what is in use, and what is reserved beside it.
+
+    Newer compilers count what the system reserves neither in the use nor in the capacity, older ones in both; the sum
+    tells which.
+    """
+    used, reserved = report.used_bytes, report.reserved_bytes
+    cores = _parts_of_cores(report)
+    if cores and used is not None:
+        return _adding_up(cores, used), reserved
+    if used is None:
+        asked = report.requested_bytes
+        return ((Part("request", asked),) if asked is not None else ()), reserved
+    arguments, program = report.arguments_bytes or 0, report.program_bytes
+    inside = False
+    if reserved and program is not None:
+        inside = abs(reserved + arguments + program - used) < abs(arguments + program - used)
+    found: list[tuple[PartName, int | None]] = [("reserved", reserved if inside else None)]
+    found.append(("arguments", report.arguments_bytes))
+    pieces: list[tuple[PartName, int | None]] = [
+        ("global", report.global_bytes),
+        ("scoped", report.scoped_bytes),
+        ("overlays", report.overlays_bytes),
+        ("temporaries", report.hlo_temp_bytes),
+    ]
+    found += pieces if any(size for _, size in pieces) else [("program", program)]
+    return _adding_up(found, used), None if inside else reserved
+
+
+def parts_of_memory(page: SpaceMemory) -> tuple[Part, ...]:
+    """Parts that add up to the peak, which thread-local allocations are no part of."""
+    found: list[tuple[PartName, int | None]] = [
+        ("arguments", page.arguments_bytes),
+        ("outputs", page.outputs_bytes - page.aliased_bytes),
+        ("constants", page.constants_bytes),
+        ("temporaries", page.temporaries_bytes),
+    ]
+    return _adding_up(found, page.peak_bytes)
+
+
+def _parts_of_cores(report: OomReport) -> list[tuple[PartName, int | None]]:
+    """What each kind of core takes, where the error says it by core."""
+    tensor, sparse = report.tensor_core_bytes, report.sparse_core_bytes
+    return [] if tensor is None and sparse is None else [("TensorCore", tensor), ("SparseCore", sparse)]
+
+
+def part_of(category: Category, parts: Collection[Part]) -> PartName | None:
+    """The part that buffers of a category are counted in, None where there is none."""
+    there = {part.name for part in parts}
+    return next((name for name in _PART_OF[category] if name in there), None)
+
+
+def _adding_up(found: list[tuple[PartName, int | None]], total: int) -> tuple[Part, ...]:
+    """What is there of the parts, and what they leave of the total where that is more than rounding (1 %)."""
+    parts = [Part(name, size) for name, size in found if size is not None and size > 0]
+    rest = total - sum(part.size_bytes for part in parts)
+    if rest > 0 and (rest > total / 100 or not parts):
+        parts.append(Part("other" if parts else "all", rest))
+    return tuple(parts)

@@ -1,1 +1,0 @@
-"""Out-of-memory errors of TPU programs: found in logs, read into buffers, and what can be done about them."""

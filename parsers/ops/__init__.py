@@ -1,0 +1,1 @@
+"""HLO ops: devices, op tables and their sums, roofline, filter."""

@@ -1,0 +1,333 @@
+"""Time by HLO op: what several pages share.
+
+A core's `XLA Ops` events nest by containment; the self time of an event is its duration less that of its direct
+children. Events add up by event metadata within a core, by (program id, symbol id) across cores. Formulas are XProf's
+(`xplane_to_op_metrics_db.cc`) except where a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.events import Events, StatColumn
+from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
+from tpuprof.parsers.ops.device import OFF_DUTY
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource, is_count
+from tpuprof.parsers.ops.table import OpTable
+
+OPS_LINE = "XLA Ops"
+ASYNC_OPS_LINE = "Async XLA Ops"
+MODULES_LINE = "XLA Modules"
+STEPS_LINE = "Steps"
+
+DEVICE_SPAN = ("device_offset_ps", "device_duration_ps")
+ALL_REDUCE_ID = "all_reduce_unique_id"
+TIME_SCALE = "Time Scale Multiplier"
+DMA_STALL = "dma_stall_duration_ps"
+
+CUSTOM_CALL = "custom-call"
+COUNTS = ("flops", "model_flops", "bytes_accessed")
+"""Work by the compiler's count: of one occurrence in an op's metadata; a custom call's events may have their own."""
+
+FAR_PS = 1 << 60
+"""Two weeks: no profile is longer, and the times of some cores still add up within 64 bits."""
+
+MOST_PS = 1 << 56
+"""20 hours: what the events of a line take together, so that the lines of a profile add up within 64 bits."""
+
+Keys = NDArray[np.int32] | NDArray[np.int64]
+"""Metadata ids or rows of events: four bytes each, where they fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpEvents:
+    """The op events of one core, sorted by start, longer ones first.
+
+    Attributes:
+        key: int32[n] or int64[n]; row of each event in the core's op rows (`CoreOps.table`).
+        start_ps, end_ps: int64[n]; the device's time span where the event has one, else its own, on the trace's clock.
+        self_ps: int64[n].
+        all_reduce: which events are all-reduces, int64[m], ascending.
+        all_reduce_id: int64[m]; the same id on several cores is one all-reduce.
+    """
+
+    key: Keys
+    start_ps: Int64s
+    end_ps: Int64s
+    self_ps: Int64s
+    all_reduce: Int64s
+    all_reduce_id: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class CoreOps:
+    """One core's ops.
+
+    Attributes:
+        table: a row for each event metadata that has events, ordered by metadata id.
+        events: the single events.
+        event_start_ps, event_end_ps: int64[n], the events' own spans in the order of `events` (not the device's).
+        off_duty: bool[rows of table]; the row's category is not part of the duty cycle.
+    """
+
+    table: OpTable
+    events: OpEvents
+    event_start_ps: Int64s
+    event_end_ps: Int64s
+    off_duty: NDArray[np.bool_]
+
+
+def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
+    """Start and end of each event on the trace's clock, in picoseconds."""
+    shift = max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
+    start = _within(events.offset_ps)
+    start = _within(start + np.int64(shift)) if shift else start
+    end = _lasting(events.duration_ps)
+    end += start
+    return start, end
+
+
+def _within(times: Int64s) -> Int64s:
+    """The same times, cut to `FAR_PS` on either side; only a damaged profile has others."""
+    if not len(times) or (int(times.max()) <= FAR_PS and int(times.min()) >= -FAR_PS):
+        return times
+    return np.clip(times, -FAR_PS, FAR_PS)
+
+
+def _lasting(durations: Int64s) -> Int64s:
+    """A copy of the durations, cut so that they are not negative and their sum no more than `MOST_PS`."""
+    if not len(durations):
+        return durations.copy()
+    is_sound = int(durations.min()) >= 0 and float(durations.sum(dtype=np.float64)) <= MOST_PS
+    return durations.copy() if is_sound else np.clip(durations, 0, MOST_PS // len(durations))
+
+
+def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """The device's own time span where an event has both its stats, else the span given (XProf's device timespan)."""
+    columns = [events.stats.get(name) for name in DEVICE_SPAN]
+    if columns[0] is None or columns[1] is None:
+        return start, end
+    offset = _within(columns[0].integers()).copy()  # a view of it would keep the columns of all stats
+    device_end = _lasting(columns[1].integers())
+    device_end += offset
+    if all(column.uniform_kind in (KIND_UINT64, KIND_INT64) for column in columns if column is not None):
+        return offset, device_end
+    both = columns[0].is_number & columns[1].is_number
+    return np.where(both, offset, start), np.where(both, device_end, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _LineOps:
+    """The sorted events of one op line; see `OpEvents` and `CoreOps`.
+
+    Attributes:
+        figures: stats of single events that the line has, by name, NaN where an event has none: float64[n].
+    """
+
+    metadata_id: Keys
+    start_ps: Int64s
+    end_ps: Int64s
+    own_start_ps: Int64s
+    own_end_ps: Int64s
+    self_ps: Int64s
+    all_reduce: Int64s
+    all_reduce_id: Int64s
+    figures: Mapping[str, NDArray[np.float64]]
+
+
+def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
+    """Decodes and sums the op events of one core. A plane without an `XLA Ops` line gives an empty table."""
+    stats = _event_stats(plane)
+    ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
+    key, metadata_ids = _dense(ops.metadata_id)
+    table = _op_rows(plane, metadata_ids, key, ops)
+    return CoreOps(
+        table=table,
+        events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce, ops.all_reduce_id),
+        event_start_ps=ops.own_start_ps,
+        event_end_ps=ops.own_end_ps,
+        off_duty=np.array([category in OFF_DUTY for category in table.category], np.bool_),
+    )
+
+
+def _event_stats(plane: Plane) -> tuple[str, ...]:
+    """The stats to read of each op event. The counts of single events matter for custom calls alone."""
+    stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
+    category = CUSTOM_CALL.encode()
+    may_have_calls = category in plane.event_metadata.body or category in plane.stat_metadata.body
+    return (*stats, *COUNTS) if may_have_calls else stats
+
+
+def _join(lines: Sequence[_LineOps]) -> _LineOps:
+    """Puts the op lines of a core together; nearly always there is just one."""
+    if len(lines) == 1:
+        return lines[0]
+    if not lines:
+        none = np.zeros(0, np.int64)
+        return _LineOps(none, none, none, none, none, none, none, none, {})
+    shift = np.cumsum([0, *(len(line.start_ps) for line in lines)])
+    return _LineOps(
+        metadata_id=np.concatenate([line.metadata_id for line in lines]),
+        start_ps=np.concatenate([line.start_ps for line in lines]),
+        end_ps=np.concatenate([line.end_ps for line in lines]),
+        own_start_ps=np.concatenate([line.own_start_ps for line in lines]),
+        own_end_ps=np.concatenate([line.own_end_ps for line in lines]),
+        self_ps=np.concatenate([line.self_ps for line in lines]),
+        all_reduce=np.concatenate([line.all_reduce + at for line, at in zip(lines, shift.tolist(), strict=False)]),
+        all_reduce_id=np.concatenate([line.all_reduce_id for line in lines]),
+        figures={
+            name: np.concatenate([line.figures.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
+            for name in dict.fromkeys(name for line in lines for name in line.figures)
+        },
+    )
+
+
+def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _LineOps:
+    events = line.events(stats=stats, on_chunk=on_chunk, places=False)
+    own_start, own_end = event_spans(line, events)
+    start, end = device_spans(events, own_start, own_end)
+    ids: Keys = events.metadata_id
+    order = nesting_order(start, end)
+    if order is not None:
+        ids, start, end = ids[order], start[order], end[order]
+        own_start, own_end = own_start[order], own_end[order]
+    reduced, reduced_ids = _all_reduces(events.stats.get(ALL_REDUCE_ID), order)
+    figures = {
+        name: column.floats() if order is None else column.floats()[order]
+        for name, column in events.stats.items()
+        if name in (TIME_SCALE, DMA_STALL, *COUNTS) and column.is_number.any()
+    }
+    return _LineOps(ids, start, end, own_start, own_end, self_times(start, end), reduced, reduced_ids, figures)
+
+
+def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
+    """Which of the sorted events have an all-reduce id other than 0, and the ids: few events of many."""
+    if column is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    kind = column.kind if order is None else column.kind[order]
+    at = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
+    ids = column.value[at if order is None else order[at]]
+    return at[ids != 0], ids[ids != 0]
+
+
+def _dense(ids: Keys) -> tuple[Keys, Int64s]:
+    """Maps metadata ids to rows: returns each event's row and the rows' ids, ascending."""
+    if not len(ids):
+        return ids, ids.astype(np.int64)
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high > 4 * len(ids) + 1_000_000:
+        found, key = np.unique(ids, return_inverse=True)
+        return key.astype(np.int64), found.astype(np.int64)
+    used = np.zeros(high + 1, np.bool_)
+    used[ids] = True
+    rows = np.flatnonzero(used).astype(np.int64)
+    lookup = np.zeros(high + 1, np.int32)
+    lookup[rows] = np.arange(len(rows))
+    return lookup[ids], rows
+
+
+_OP_STATS = (
+    "program_id",
+    "symbol_id",
+    "hlo_category",
+    "tf_op",
+    "memory_access_breakdown",
+    *COUNTS,
+)
+
+
+def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> OpTable:
+    """Sums the events of each metadata id and looks up what the profile says of the op."""
+    n = len(metadata_ids)
+    metadata = plane.event_metadata
+    rows = metadata.rows(metadata_ids)
+    source = OpSource(metadata, plane.stat_metadata)
+    columns = MetadataStats(source, rows, _OP_STATS)
+    occurrences = np.bincount(key, minlength=n).astype(np.int64)
+    times = occurrences.astype(np.float64)
+    duration = ops.end_ps - ops.start_ps
+    total = sum_by_key(key, duration, n)
+    category = tuple(value or None for value in columns.texts("hlo_category"))
+    names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, metadata_ids, strict=True))
+    program, has_program = columns.unsigned("program_id")
+    symbol, has_symbol = columns.unsigned("symbol_id")
+    is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
+    flops, model_flops, bytes_accessed = (
+        _counted(columns.number(name), occurrences, is_call, key, ops.figures.get(name)) for name in COUNTS
+    )
+    return OpTable(
+        program_id=program,
+        symbol_id=symbol,
+        has_ids=has_program & has_symbol,
+        name=names,
+        category=category,
+        framework_op=tuple(value or "" for value in columns.texts("tf_op")),
+        occurrences=occurrences,
+        total_ps=total,
+        self_ps=sum_by_key(key, ops.self_ps, n),
+        minimum_ps=min_by_key(key, duration, n),
+        normalized_ps=_normalized(key, duration, total, ops.figures.get(TIME_SCALE)),
+        dma_stall_ps=_summed(key, ops.figures.get(DMA_STALL), n),
+        flops=flops,
+        # XProf's rule: model FLOPs are the FLOPs where the profile gives none of their own
+        model_flops=np.where(np.nan_to_num(model_flops) > 0, model_flops, flops),
+        bytes_accessed=bytes_accessed,
+        traffic=columns.memory_access() * times[:, None],
+        source=np.where(rows >= 0, 0, -1).astype(np.int64),
+        metadata_row=rows,
+        sources=(source,),
+        has_time_scale=TIME_SCALE in ops.figures,
+    )
+
+
+def _summed(key: Keys, values: NDArray[np.float64] | None, n: int) -> NDArray[np.float64]:
+    """float64[n]: sum of an event stat by op, NaN for an op none of whose events has it."""
+    if values is None:
+        return np.full(n, np.nan)
+    known = is_count(values)
+    counts = np.bincount(key[known], minlength=n)
+    return np.where(counts > 0, np.bincount(key[known], values[known], minlength=n), np.nan)
+
+
+def _counted(
+    of_one: NDArray[np.float64],
+    occurrences: Int64s,
+    is_call: NDArray[np.bool_],
+    key: Keys,
+    of_events: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Work over all occurrences: by the metadata's count of one, for a custom call's event by its own where it has one.
+
+    Recent versions of XProf add up both; 2.24.2 knows no counts of events.
+    """
+    work: NDArray[np.float64] = of_one * occurrences
+    if of_events is None or not is_call.any():
+        return work
+    n = len(occurrences)
+    known = is_count(of_events)
+    counts = np.bincount(key[known], minlength=n)
+    own = np.bincount(key[known], of_events[known], minlength=n)
+    rest = np.where(counts < occurrences, of_one * (occurrences - counts), 0.0)
+    return np.where(is_call & (counts > 0), own + np.nan_to_num(rest), work)
+
+
+def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """float64[n]: total time at the nominal clock; an event without a multiplier, or an absurd one, counts as it is."""
+    if scale is None:
+        return total.astype(np.float64)
+    factor = np.where((scale > 0) & (scale < 1e3), scale, 1.0)
+    return np.bincount(key, duration * factor, minlength=len(total)).astype(np.float64)
+
+
+def _op_name(metadata: MetadataTable, row: int, metadata_id: int) -> str:
+    """Short name of an op: the display name, else what stands before ``=`` in its text, else its metadata id."""
+    if row < 0:
+        return f"event {metadata_id}"
+    return metadata.display_name(row) or metadata.name(row).partition(" = ")[0].lstrip("%") or f"event {metadata_id}"

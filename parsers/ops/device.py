@@ -1,0 +1,196 @@
+"""Devices: which planes are cores, what they can do at most, what an op's category means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+
+_TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
+_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]?(\d+)$")
+_GPU = re.compile(r"^/device:GPU:(\d+)$")
+
+OFF_DUTY = frozenset(
+    {
+        "infeed",
+        "outfeed",
+        "host send",
+        "host send-done",
+        "host recv",
+        "host recv-done",
+        "async-done",
+        "megacore fusion",
+    }
+)
+"""HLO categories during which a core waits or moves data for the host: not part of its duty cycle."""
+
+HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
+"""HLO categories of ops that contain other ops: their flops and bytes are those of what they contain."""
+
+_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id")
+_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-")
+_COPY = re.compile(
+    r"copy|data formatting|^dynamic-(update-)?slice|^slice|^concatenate|^pad$|^reshape|^transpose|^bitcast"
+)
+_COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
+
+
+def is_tensor_core(plane: Plane) -> bool:
+    """Whether a plane is a TPU TensorCore (``/device:TPU:3``)."""
+    return bool(_TENSOR_CORE.match(plane.name))
+
+
+def is_sparse_core(plane: Plane) -> bool:
+    """Whether a plane is a TPU SparseCore (``/device:TPU:3 SparseCore 0``)."""
+    return bool(_SPARSE_CORE.match(plane.name))
+
+
+def is_gpu(plane: Plane) -> bool:
+    """Whether a plane is a GPU."""
+    return bool(_GPU.match(plane.name))
+
+
+def shortcoming(trace: Trace) -> int:
+    """What speaks against showing this host: 0 for a whole file with a device, 1 for a damaged one, 2 without one."""
+    has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
+    return (1 if trace.problems else 0) if has_device else 2
+
+
+def device_ordinal(plane: Plane) -> int:
+    """The number in a device plane's name; 0 for other planes."""
+    found = _TENSOR_CORE.match(plane.name) or _SPARSE_CORE.match(plane.name) or _GPU.match(plane.name)
+    return int(found.group(1)) if found else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What one core can do at most; a peak of zero or none at all in the profile is `None`.
+
+    Attributes:
+        flops_per_second: in FLOP/s (the plane gives teraflops).
+        hbm, on_chip_read, …: in bytes/s (the plane gives 1e9 bytes), named as the columns of `op_metadata.TRAFFIC`.
+            On-chip peaks are the plane's `sram` ones.
+    """
+
+    flops_per_second: float | None = None
+    hbm: float | None = None
+    on_chip_read: float | None = None
+    on_chip_write: float | None = None
+    cmem_read: float | None = None
+    cmem_write: float | None = None
+    vmem_read: float | None = None
+    vmem_write: float | None = None
+
+    @property
+    def ridge_point(self) -> float | None:
+        """FLOP/byte of HBM traffic from which on the peak FLOP/s bound a program, not HBM."""
+        return self.flops_per_second / self.hbm if self.flops_per_second and self.hbm else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What a device plane says of its device.
+
+    Attributes:
+        device_type: such as ``TPU v6 Lite``.
+        peaks: what the core can do at most.
+        chip: key of the chip that the core sits on; cores of one chip share a duty cycle.
+    """
+
+    device_type: str | None
+    peaks: Peaks
+    chip: str
+
+
+_BANDWIDTHS = (
+    ("hbm", "hbm"),
+    ("on_chip_read", "sram_rd"),
+    ("on_chip_write", "sram_wr"),
+    ("cmem_read", "cmem_rd"),
+    ("cmem_write", "cmem_wr"),
+    ("vmem_read", "vmem_rd"),
+    ("vmem_write", "vmem_wr"),
+)
+
+
+_LEAST_PEAK, _MOST_PEAK = 1e-3, 1e9
+"""Tera-FLOP/s and gigabytes/s between which a peak is one."""
+
+
+def _peak(value: object, factor: float) -> float | None:
+    """A peak in units; None for what is none: no number, zero, or beyond any device."""
+    is_one = isinstance(value, int | float) and _LEAST_PEAK <= value <= _MOST_PEAK
+    return float(value) * factor if is_one and isinstance(value, int | float) else None
+
+
+def device_info(plane: Plane) -> DeviceInfo:
+    """Reads the stats of a device plane."""
+    stats = plane.stats
+    kind = stats.get("device_type_string")
+    chip = plane.name
+    details = stats.get("core_details")
+    if isinstance(details, bytes):
+        try:
+            chip = f"chip {xplane_pb2.CoreDetails.FromString(details).local_chip_id}"
+        except DecodeError:
+            chip = plane.name
+    return DeviceInfo(
+        device_type=kind if isinstance(kind, str) and kind else None,
+        peaks=Peaks(
+            flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12),
+            **{name: _peak(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
+        ),
+        chip=chip,
+    )
+
+
+def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple[str, ...]]:
+    """One device for several cores: each figure of the first core that has it, and what to say where cores differ.
+
+    Returns:
+        None without any core; sentences on figures of which cores have different ones.
+    """
+    if not infos:
+        return None, ()
+    remarks = []
+    types = list(dict.fromkeys(info.device_type for info in infos if info.device_type))
+    if len(types) > 1:
+        remarks.append(f"the cores are of several types ({', '.join(types[:3])}); utilizations are against the first")
+    known: dict[str, float | None] = {}
+    for field in fields(Peaks):
+        values = list(dict.fromkeys(value for info in infos if (value := getattr(info.peaks, field.name)) is not None))
+        known[field.name] = values[0] if values else None
+        if len(values) > 1 and len(types) <= 1:
+            remarks.append(f"the cores give different peaks ({field.name}); utilizations are against the first")
+    return DeviceInfo(types[0] if types else None, Peaks(**known), infos[0].chip), tuple(remarks)
+
+
+def op_class(category: str | None, name: str = "", has_flops: bool = False) -> OpClass:
+    """What a core does while an op of this HLO category runs (see `OpClass`).
+
+    Args:
+        category: the op's `hlo_category`, or None.
+        name: the op's short name; tells what an asynchronous op or a custom call is about.
+        has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
+    """
+    if not category or category.lower() == "unknown":
+        return "unknown"
+    if category.startswith("async") or (category == "custom fusion" and name.startswith("async-collective")):
+        category = name
+    if _HOST.search(category):
+        return "host"
+    if _COLLECTIVE.search(category):
+        return "collective"
+    if _COMPUTE.search(category):
+        return "compute"
+    if category.startswith("custom-call") or category == "custom fusion":
+        return "compute" if has_flops else ("unknown" if category.startswith("custom-call") else "vector")
+    if _COPY.search(category):
+        return "copy"
+    return "vector"

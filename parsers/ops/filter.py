@@ -1,0 +1,367 @@
+"""The language that filters the op tables: words, regexes and bounds on self time, all of which must hold.
+
+A filter is parsed once and asked for a mask over columns. A column's distinct texts are found once and kept with the
+columns; a term then looks at each distinct text once, however many rows have it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import count, repeat
+from operator import contains
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.text import printable
+
+Mask = NDArray[np.bool_]
+
+HELP: tuple[tuple[str, str], ...] = (
+    ("fusion", "rows with this in the op's name, category, framework op or program; upper and lower case are one."),
+    ("fusion jit", "terms apart by blanks must all hold."),
+    ('"two words"', "a text with blanks, or one that would read as something else."),
+    ("!copy", "rows where a term does not hold; goes before any term."),
+    ("~dot.*grad", 'a Python regex in the name or the framework op; ~"a b" for one with blanks.'),
+    (">1ms", "self time over it; also <, >= and <=, in ps, ns, us, ms or s."),
+    (">5%", "share of all self time over it; rows whose share is unknown match neither > nor <."),
+    ("cat:copy", "in the category only."),
+    ("name:fusion.7", "in the op's name only."),
+    ("op:attention", "in the framework op only."),
+    ("prog:jit_step", "in the program only."),
+    ("bound:hbm", "in what bounds the op: compute, hbm, vmem read, unknown and so on."),
+    ("src:model.py", "in the source file and line."),
+)
+"""(example, meaning) of each kind of term."""
+
+LONGEST_PATTERN = 200
+"""Most characters of a regex."""
+LONGEST_SEARCHED = 4000
+"""How much of a text a regex sees: time for `a.*b` grows with the square of a text that the profile chose."""
+
+_SAMPLE = 1 << 16  # texts looked at to tell whether a column repeats itself
+_SHORT_REPEAT = 4
+_LONGEST_NUMBER = 40
+_LARGEST_PS = int(np.iinfo(np.int64).max)
+_UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
+_ANYWHERE = ("name", "category", "framework_op", "program")
+_LABELS = {
+    "name": "name",
+    "category": "category",
+    "framework_op": "framework op",
+    "program": "program",
+    "bound_by": "bound",
+    "source": "source",
+}
+_PREFIXES = {
+    "name": "name",
+    "cat": "category",
+    "op": "framework_op",
+    "prog": "program",
+    "bound": "bound_by",
+    "src": "source",
+}
+_RELATIONS = {">": "over", ">=": "at least", "<": "under", "<=": "at most"}
+
+# A quote counts only where a value begins. An open quote is a token of its own kind, to be refused with a reason.
+_TOKEN = re.compile(
+    rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(_PREFIXES)}):|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
+)
+_BOUND = re.compile(r"(>=|<=|>|<)([0-9]*\.?[0-9]*)(.*)", re.DOTALL)
+
+
+class FilterError(ValueError):
+    """The text is no filter; `str` of it is one plain sentence for the prompt line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A column as distinct texts; `codes` says which of them each row has, None where each row is taken as one."""
+
+    distinct: Sequence[str]
+    codes: NDArray[np.int32] | None
+
+    def rows(self, found: Iterable[bool]) -> Mask:
+        """bool[n] over rows, from what was found of each distinct text."""
+        of_texts: Mask = np.fromiter(found, np.bool_, len(self.distinct))
+        return of_texts if self.codes is None else of_texts[self.codes]
+
+
+@dataclass(frozen=True, slots=True)
+class OpColumns:
+    """What a filter looks at; every sequence has one entry a row and must not change.
+
+    Attributes:
+        name, category, framework_op, program: texts, empty where unknown.
+        bound_by: what bounds the op in lower case (``compute``, ``vmem read``), ``unknown`` where nothing is counted.
+        source: gives source file and line of each row; called once, by the first ``src:`` term.
+        self_ps: int64[n]; self time in picoseconds.
+        self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
+    """
+
+    name: Sequence[str]
+    category: Sequence[str]
+    framework_op: Sequence[str]
+    program: Sequence[str]
+    bound_by: Sequence[str]
+    source: Callable[[], Sequence[str]]
+    self_ps: NDArray[np.int64]
+    self_share: NDArray[np.float64]
+    _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.self_ps)
+
+    def texts(self, names: Sequence[str]) -> list[_Texts]:
+        """The distinct texts of some columns, found on first use; columns that are one object come once."""
+        for name in names:
+            if name not in self._texts:
+                column = self._column(name)
+                same = (at for at in self._texts if at != "source" and self._column(at) is column)
+                self._texts[name] = next((self._texts[at] for at in same), None) or _distinct_texts(column)
+        return list({id(texts): texts for texts in (self._texts[name] for name in names)}.values())
+
+    def _column(self, name: str) -> Sequence[str]:
+        if name == "source":
+            return self.source()
+        column: Sequence[str] = getattr(self, name)
+        return column
+
+
+def _distinct_texts(column: Sequence[str]) -> _Texts:
+    sample = column[:: max(1, len(column) // _SAMPLE)]
+    if len(set(sample)) * 2 > len(sample):  # numbering them would take longer than it saves
+        return _Texts(column, None)
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(numbers.__getitem__, column), np.int32, len(column))
+    return _Texts(tuple(numbers), codes)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTerm:
+    """One of some columns contains a text, whatever the case."""
+
+    columns: tuple[str, ...]
+    text: str
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: where the term holds."""
+        wanted = self.text.casefold()
+        found = np.zeros(len(columns), np.bool_)
+        for texts in columns.texts(self.columns):
+            found |= texts.rows(map(contains, map(str.casefold, texts.distinct), repeat(wanted)))
+        return found
+
+    def describe(self, negated: bool) -> str:
+        """Such as ``category has copy``; ``has copy`` of any column."""
+        text = printable(self.text)
+        subject = f"{_LABELS[self.columns[0]]} " if len(self.columns) == 1 else ""
+        return f"{subject}has {'no ' if negated else ''}" + (text if text.split() == [text] else f'"{text}"')
+
+
+@dataclass(frozen=True, slots=True)
+class RegexTerm:
+    """A regex is found in the name or the framework op (in the first `LONGEST_SEARCHED` characters)."""
+
+    pattern: re.Pattern[str]
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: where the term holds."""
+        search = self.pattern.search
+        found = np.zeros(len(columns), np.bool_)
+        for texts in columns.texts(("name", "framework_op")):
+            found |= texts.rows(search(text, 0, LONGEST_SEARCHED) is not None for text in texts.distinct)
+        return found
+
+    def describe(self, negated: bool) -> str:
+        """Such as ``name or framework op matches dot.*``."""
+        pattern = printable(self.pattern.pattern)
+        return (
+            f"neither name nor framework op matches {pattern}" if negated else f"name or framework op matches {pattern}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTerm:
+    """Self time is over, under, at least or at most `bound` picoseconds; compared exactly."""
+
+    relation: str
+    bound: Fraction
+    shown: str
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: where the term holds."""
+        floor, ceiling = self.bound.__floor__(), self.bound.__ceil__()
+        # Times are whole, so each relation is "at least so many", or is not.
+        least = ceiling if self.relation in (">=", "<") else floor + 1
+        times = columns.self_ps
+        reached: Mask = np.zeros(len(times), np.bool_) if least > _LARGEST_PS else times >= least
+        return reached if self.relation in (">", ">=") else ~reached
+
+    def describe(self, negated: bool) -> str:
+        """Such as ``self time over 1 ms``."""
+        return f"self time {'not ' if negated else ''}{_RELATIONS[self.relation]} {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareTerm:
+    """The share of self time is over, under, at least or at most `bound` (a fraction, not percent); never for NaN."""
+
+    relation: str
+    bound: float
+    shown: str
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: where the term holds."""
+        compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[self.relation]
+        found: Mask = compare(columns.self_share, self.bound)
+        return found
+
+    def describe(self, negated: bool) -> str:
+        """Such as ``share of self time over 5%``."""
+        return f"share of self time {'not ' if negated else ''}{_RELATIONS[self.relation]} {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition, or its opposite: a row whose share is unknown is not over 5%, so ``!>5%`` keeps it."""
+
+    condition: TextTerm | RegexTerm | TimeTerm | ShareTerm
+    negated: bool = False
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: where the term holds."""
+        found = self.condition.mask(columns)
+        return ~found if self.negated else found
+
+    def describe(self) -> str:
+        """The term in words."""
+        return self.condition.describe(self.negated)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Terms that must all hold; no terms hold everywhere."""
+
+    terms: tuple[Term, ...]
+
+    def mask(self, columns: OpColumns) -> Mask:
+        """bool[n]: rows to keep."""
+        kept = np.ones(len(columns), np.bool_)
+        for term in self.terms:
+            kept &= term.mask(columns)
+            if not kept.any():
+                break
+        return kept
+
+    def describe(self) -> str:
+        """The filter in words: ``name has fusion, self time over 1 ms``."""
+        return ", ".join(term.describe() for term in self.terms) or "everything"
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter that a text means; `HELP` shows the language. Text of blanks alone matches everything.
+
+    Raises:
+        FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short.
+    """
+    terms = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        token = _TOKEN.match(text, at, end)
+        assert token is not None  # every part of the expression may be empty, and something other than blanks is left
+        terms.append(Term(_condition(token), negated=len(token["nots"]) % 2 == 1))
+        at = token.end()
+    return Filter(tuple(terms))
+
+
+def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareTerm:
+    lead = token["lead"].lower()
+    if token["open"]:
+        raise FilterError("a quote is open: close it with another one")
+    value: str = token["quoted"] if token["bare"] is None else token["bare"]
+    if not value:
+        before = lead or token["nots"]
+        raise FilterError(f"something must follow {before}" if before else "nothing stands between the quotes")
+    if lead == "~":
+        return RegexTerm(_compiled(value))
+    if lead:
+        return TextTerm((_PREFIXES[lead[:-1]],), value)
+    if token["bare"] and value[0] in "<>":
+        return _bound(value)
+    return TextTerm(_ANYWHERE, value)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    if len(pattern) > LONGEST_PATTERN:
+        raise FilterError(f"the regex is longer than {LONGEST_PATTERN} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # doubts about nested sets would be written across the screen
+            if _repeats_within(_parser().parse(pattern), False):
+                raise FilterError("the regex repeats a repetition or a choice, which could take forever")
+            return re.compile(pattern, re.IGNORECASE)
+    except (re.error, ValueError, OverflowError) as error:  # also flags that don't go together, a count over 2**32
+        raise FilterError(f"not a regex: {printable(str(error))}") from error
+    except RecursionError as error:
+        raise FilterError("the regex is nested too deeply") from error
+
+
+def _parser() -> ModuleType:
+    """Python's own parser of regexes: there is no public one, and `re` has no time limit."""
+    return importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+
+
+def _repeats_within(tree: Iterable[tuple[Any, Any]], in_repeat: bool) -> bool:
+    """Whether a part of the regex that repeats without end holds another such part, or a choice.
+
+    Such a regex (``(a+)+$``) can try exponentially many ways to match a text that the profile chose.
+    """
+    for op, value in tree:
+        name = str(op)
+        if name in ("MAX_REPEAT", "MIN_REPEAT"):
+            _, most, inner = value
+            is_long = int(most) > _SHORT_REPEAT
+            if (in_repeat and is_long) or _repeats_within(inner, in_repeat or is_long):
+                return True
+        elif name == "BRANCH":
+            if in_repeat or any(_repeats_within(inner, in_repeat) for inner in value[1]):
+                return True
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP", "ASSERT", "ASSERT_NOT"):
+            inner = value if name == "ATOMIC_GROUP" else value[-1]
+            if _repeats_within(inner, in_repeat):
+                return True
+    return False
+
+
+def _bound(value: str) -> TimeTerm | ShareTerm:
+    match = _BOUND.match(value)
+    assert match is not None  # the number may be empty and the rest is anything
+    relation, number, unit = match.groups()
+    unit = unit.lower().replace("μ", "µ")  # two characters look the same: Greek mu, and the micro sign
+    if number.strip(".") == "" or (unit != "%" and unit not in _UNIT_PS):
+        shown = printable(value if len(value) <= _LONGEST_NUMBER else value[:_LONGEST_NUMBER] + "…")
+        raise FilterError(
+            f"{shown} is no bound: write a time ({relation}1ms), a share ({relation}5%) or quotes around it"
+        )
+    if len(number) > _LONGEST_NUMBER:
+        raise FilterError(f"the number after {relation} is too long")
+    exact = _exact(number)
+    if unit == "%":
+        return ShareTerm(relation, float(exact / 100), f"{number}%")
+    return TimeTerm(relation, exact * _UNIT_PS[unit], f"{number} {unit}")
+
+
+def _exact(number: str) -> Fraction:
+    """A decimal number without sign or exponent."""
+    whole, _, decimals = number.partition(".")
+    return Fraction(int(whole + decimals), 10 ** len(decimals))

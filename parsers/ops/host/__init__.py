@@ -1,0 +1,1 @@
+"""Events and ops of the host, and its input pipeline."""

@@ -1,0 +1,106 @@
+"""What the host did while the device had nothing to do: by name, and what it compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, covered, nesting_order, union
+from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+
+MOST_ACTIVITIES = 12
+
+_COMPILE = re.compile(
+    r"^(backend_compile(_and_load)?|lower_sharding_computation|trace_to_jaxpr\w*|XlaCompil\w*|TpuCompil\w*|CompileAndLoad"
+    r"|\w*Compiler::Compile\w*|\w*Client::Compile\w*|XlaCompilationCache::\w+)$"
+)
+"""Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What one thread did during some intervals: time in events of this name, less that of events inside them."""
+
+    thread: str
+    name: str
+    overlap_ps: int
+    occurrences: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A program was traced, lowered or compiled; during `idle_ps` of it the device ran nothing."""
+
+    name: str
+    start_ps: int
+    duration_ps: int
+    idle_ps: int
+
+
+def activities(host: HostEvents, gaps: tuple[Int64s, Int64s]) -> tuple[Activity, ...]:
+    """What the host's threads did during disjoint intervals in order, the most first."""
+    found: list[Activity] = []
+    for thread in host.threads:
+        found += _of_thread(host, thread, gaps)
+    found.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
+    return tuple(found[:MOST_ACTIVITIES])
+
+
+def _of_thread(host: HostEvents, thread: HostThread, gaps: tuple[Int64s, Int64s]) -> list[Activity]:
+    overlap = covered(thread.end_ps, *gaps) - covered(thread.start_ps, *gaps)
+    chosen = np.flatnonzero(overlap > 0)
+    if not len(chosen):
+        return []
+    start, end, overlap = thread.start_ps[chosen], thread.end_ps[chosen], overlap[chosen]
+    order = nesting_order(start, end)
+    if order is not None:
+        chosen, start, end, overlap = chosen[order], start[order], end[order], overlap[order]
+    parent = nest(start, end).parent
+    inside = parent >= 0
+    alone = overlap - sum_by_key(parent[inside], overlap[inside], len(chosen))
+    ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
+    times = sum_by_key(key, np.maximum(alone, 0), len(ids))
+    counts = np.bincount(key, minlength=len(ids))
+    longest = np.argsort(-times, kind="stable")[:MOST_ACTIVITIES]
+    name = thread.line.name
+    return [Activity(name, host.name(int(ids[at])), int(times[at]), int(counts[at])) for at in longest if times[at] > 0]
+
+
+def compilations(host: HostEvents, idle: tuple[Int64s, Int64s]) -> tuple[Compilation, ...]:
+    """Outermost compilations of each thread, in order of time.
+
+    Args:
+        idle: disjoint intervals in order, in which no core ran anything.
+    """
+    wanted = host.ids_named(lambda name: _COMPILE.match(name) is not None)
+    if not len(wanted):
+        return ()
+    found: list[Compilation] = []
+    for thread in host.threads:
+        rows = np.flatnonzero(np.isin(thread.metadata_id, wanted))
+        for start, end in zip(
+            *(span.tolist() for span in union(thread.start_ps[rows], thread.end_ps[rows])), strict=True
+        ):
+            of = rows[(thread.start_ps[rows] >= start) & (thread.end_ps[rows] <= end)]
+            longest = of[np.argmax(thread.end_ps[of] - thread.start_ps[of])]
+            times = covered(np.array([start, end]), *idle)
+            name = host.name(int(thread.metadata_id[longest]))
+            found.append(Compilation(name, start, end - start, int(times[1] - times[0])))
+    return tuple(sorted(found, key=lambda compilation: compilation.start_ps))
+
+
+def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: tuple[Int64s, Int64s]) -> dict[str, int]:
+    """Time of the gaps during which each asynchronous op was under way, by op; the most first.
+
+    Args:
+        names, starts, ends: one an event.
+    """
+    overlap = covered(ends, *gaps) - covered(starts, *gaps)
+    times: dict[str, int] = {}
+    for name, time in zip(names, overlap.tolist(), strict=True):
+        times[name] = times.get(name, 0) + time
+    return {name: time for name, time in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])) if time > 0}

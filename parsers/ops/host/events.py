@@ -1,0 +1,117 @@
+"""The events of a host's threads, decoded once for every page that looks at the host.
+
+Times are on the trace's clock, the one that device planes use too. Stats are sparse: few of a host's events carry any,
+so each is kept as the rows that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.xspace.events import Events, StatColumn
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.ops.core_ops import Keys, event_spans
+
+HOST_PLANE = "/host:CPU"
+
+# Lines that the profiler derives from others have ids from here on; of a line's id the low 32 bits count.
+_DERIVED_LINES = range(0xDEADBEEF, 0xDEADBEEF + 290)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseStat:
+    """A stat of the events that have it.
+
+    Attributes:
+        rows: int64[m], ascending; which events.
+        values: of those events, in that order.
+    """
+
+    rows: Int64s
+    values: StatColumn
+
+
+@dataclass(frozen=True, slots=True)
+class HostThread:
+    """The events of one thread line.
+
+    Attributes:
+        line: the line.
+        metadata_id: int32[n] or int64[n].
+        start_ps, end_ps: int64[n], in file order, which need not be that of time.
+        stats: by name; a stat that no event of the thread has is missing.
+    """
+
+    line: Line
+    metadata_id: Keys
+    start_ps: Int64s
+    end_ps: Int64s
+    stats: Mapping[str, SparseStat]
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvents:
+    """All threads of a host."""
+
+    plane: Plane
+    threads: tuple[HostThread, ...]
+
+    def ids_named(self, is_wanted: Callable[[str], bool]) -> Int64s:
+        """int64[k], ascending: metadata ids of the events whose names are wanted. Each name is asked for once."""
+        table = self.plane.event_metadata
+        return table.ids[[row for row in range(len(table)) if is_wanted(table.name(row))]]
+
+    def name(self, metadata_id: int) -> str:
+        """Name of an event; its number where the profile has lost its metadata."""
+        row = self.plane.event_metadata.row(metadata_id)
+        return (self.plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
+
+
+def thread_lines(plane: Plane) -> tuple[Line, ...]:
+    """The lines of a host plane that hold what its threads did, empty and derived ones left out."""
+    return tuple(line for line in plane.lines if line.size and line.id & 0xFFFFFFFF not in _DERIVED_LINES)
+
+
+def read_threads(
+    plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None
+) -> Iterator[tuple[HostThread, Events]]:
+    """Decodes thread after thread: its events with their stats sparse, and as they were decoded.
+
+    Args:
+        stats: names of the stats to keep.
+    """
+    for line in thread_lines(plane):
+        events = line.events(stats, on_chunk, places=False)
+        start, end = event_spans(line, events)
+        kept = {name: _sparse(column) for name, column in events.stats.items() if column.kind.any()}
+        yield HostThread(line, events.metadata_id, start, end, kept), events
+
+
+def read_host(trace: Trace, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None) -> HostEvents | None:
+    """Decodes the host's threads; None for a profile without a host plane."""
+    plane = trace.plane(HOST_PLANE)
+    if plane is None:
+        return None
+    return HostEvents(plane, tuple(thread for thread, _ in read_threads(plane, stats, on_chunk)))
+
+
+def _sparse(column: StatColumn) -> SparseStat:
+    rows = np.flatnonzero(column.kind).astype(np.int64)
+    return SparseStat(rows, column.take(rows))
+
+
+def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+    """Integer values of a stat for some events, and which of these have one; 0 for those without."""
+    if stat is None or not len(stat.rows):
+        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+    at = np.minimum(np.searchsorted(stat.rows, rows), len(stat.rows) - 1)
+    has = stat.rows[at] == rows
+    return np.where(has, stat.values.integers()[at], 0), has

@@ -1,0 +1,289 @@
+"""What a host's threads did to feed the device: which events wait for input, send it, or make it.
+
+XProf knows two kinds. Events that hold a step up (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
+input pipeline (stat `_ipl_stage_name`), infeed enqueues and host-to-device copies. And ops that make input, framework
+ops of tf.data and of pipelines that say what their stages are (see `parsers.ops.host.ops`); `xprof_category` sorts
+those.
+
+A plain JAX or PyTorch/XLA program has neither, but its profile shows the same by other names: the runtime's transfers,
+Grain's iterators, and with the Python tracer on the loader's ``__next__``. They are told by their names here.
+
+A thread that fetches ahead is always inside some iterator, so iterators and stages hold a step up only on a thread that
+drives the device (launches programs or marks steps), as long as the profile shows such a thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, nesting_order, place, union
+from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at
+from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
+from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
+
+STAGE_NAME = "_ipl_stage_name"
+_PRODUCER = ("_pt", "_p")
+_CONSUMER = ("_ct", "_c")
+
+INPUT_STATS = (STAGE_NAME, STAGE_ID, *_PRODUCER, *_CONSUMER)
+"""Stats of host events that `input_waits` and `input_rows` look at."""
+
+_STAGE_CATEGORIES: Mapping[str, XprofCategory] = {
+    "enqueue": "Enqueue",
+    "read": "Demanded file read",
+    "preprocessing": "Preprocessing",
+    "unknown": "Unknown",
+}
+_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
+_AHEAD = ("MemoryReader", "MemoryWriter", "Interleave", "Prefetch", "ParallelMap")
+
+_Role = Literal["get_next", "iterator", "transfer", "drives", "manager"]
+
+# What names of events mean; the first that fits counts. get_next waits on any thread, iterator on one that drives the
+# device. manager: `with` blocks are generators, so a `next` inside of these asks for no input.
+_SCOPE = r"(?:\w+::)*"
+_NAMES: tuple[tuple[_Role, str], ...] = (
+    # TensorFlow; what sends the element on, IteratorGetNext/_5:_Recv, waits for no input (XProf counts it).
+    ("get_next", r"(?i:IteratorGetNext[^:]*(?:\Z|::|:IteratorGetNext))"),
+    # The Python tracer's `$file.py:12 name` and `$module name`; Grain's own.
+    ("iterator", r"\$.+[ .](?:__next__|next|_?get_next|_next_internal|_next_data)\Z"),
+    ("iterator", r"\$.+[ .](?:next_batch|get_batch|load_next_batch)\Z"),
+    ("iterator", r"\w+\.__next__\Z"),
+    ("manager", r"\$contextlib\.py:\d+ __(?:enter|exit)__\Z"),
+    # XProf's copies and those of GPU runtimes.
+    ("transfer", r"(?i:(?:cu|hip|cuda)?Memcpy(?:HtoD|H2D))"),
+    # TPU runtimes, JAX, PyTorch/XLA.
+    ("transfer", r"(?:[^:]*:)?InfeedEnqueue|H2D Dispatch|(?:Xla)?Linearize(?:\Z|[^a-z])"),
+    ("transfer", _SCOPE + r"Transfer(?:Literal)?(?:HostToDevice|To(?:Device|Infeed|Server))"),
+    ("transfer", _SCOPE + r"(?:BufferFromHost|CopyFromHost|LinearizeHostBuffer|LinearizeInto)"),
+    ("transfer", r"(?:batched_)?device_put\b|DevicePut|\$.+ (?:(?:batched_)?device_put|send_cpu_data_to_device)\Z"),
+    # What launches programs: JAX, PyTorch/XLA, TensorFlow; and marks of steps.
+    ("drives", _SCOPE + r"(?:\w*LoadedExecutable::Execute\Z|(?:Schedule)?SyncTensorsGraph|ExecuteComputation)"),
+    ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
+    ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
+)
+_ROLES: tuple[_Role, ...] = ("get_next", "iterator", "transfer", "drives", "manager")
+_GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER = range(len(_ROLES))
+_CATEGORIES: tuple[InputCategory, ...] = (WAIT, TRANSFER, PRODUCE)
+_WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
+
+_COMPILED = tuple((role, re.compile(pattern)) for role, pattern in _NAMES)
+_SCOPED = "|".join(pattern.removeprefix(_SCOPE) for _, pattern in _NAMES if pattern.startswith(_SCOPE))
+_PLAIN = "|".join(pattern for _, pattern in _NAMES if not pattern.startswith(_SCOPE))
+_ANY = re.compile(f"{_PLAIN}|{_SCOPE}(?:{_SCOPED})")  # one look at a name's scope, not one for each pattern
+_LONGEST_NAME = 1000
+"""Characters of a name that are looked at; those of events that feed the device are short."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRows:
+    """What a host did for input that is no input op of XProf, by name and category; most self time first.
+
+    Attributes:
+        name, category: one a row.
+        occurrences, total_ps, self_ps: int64[n]; self time is without such events inside.
+    """
+
+    name: tuple[str, ...]
+    category: tuple[InputCategory, ...]
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def xprof_category(name: str, kind: str) -> XprofCategory | None:
+    """How XProf's input pipeline page sorts a framework op of the host; None for one that is no input op.
+
+    Args:
+        name, kind: as in `HostOps`. Of an op named ``Iterator::…`` that reads files it counts as read in advance if a
+            stage around it caches, prefetches or runs in parallel (`CategorizeInputOp`).
+    """
+    if kind.lower() in _STAGE_CATEGORIES:
+        return _STAGE_CATEGORIES[kind.lower()]
+    if kind.startswith((INFEED_ENQUEUE, "MemcpyHToD")):
+        return "Enqueue"
+    if kind != "Dataset":
+        return None
+    if not name.endswith(tuple(f"::{reader}" for reader in _READERS)):
+        return "Preprocessing"
+    return "Advanced file read" if any(f"::{stage}" in name for stage in _AHEAD) else "Demanded file read"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """The events of a thread that feed the device.
+
+    Attributes:
+        rows: int64[k], ascending; which events.
+        category: int8[k], indices of `_CATEGORIES`.
+        is_known: bool[k]; it is an input op of XProf.
+    """
+
+    thread: HostThread
+    rows: Int64s
+    category: NDArray[np.int8]
+    is_known: NDArray[np.bool_]
+
+
+def input_waits(host: HostEvents) -> tuple[Int64s, Int64s]:
+    """When some thread of a host waited for input, or sent it to the device.
+
+    Returns:
+        Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
+    """
+    start, end = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for fed in _feeding(host):
+        rows = fed.rows[fed.category != _PRODUCE]
+        start.append(fed.thread.start_ps[rows])
+        end.append(fed.thread.end_ps[rows])
+    return union(np.concatenate(start), np.concatenate(end))
+
+
+def input_rows(host: HostEvents) -> InputRows:
+    """Adds up, by name, the events that feed the device and that XProf has no input op for."""
+    return merge_input_rows([_thread_rows(host, fed) for fed in _feeding(host)])
+
+
+def merge_input_rows(parts: Sequence[InputRows]) -> InputRows:
+    """The rows of several threads or hosts together, most self time first, then by name."""
+    sums: dict[tuple[str, InputCategory], tuple[int, int, int]] = {}
+    for part in parts:
+        columns = (part.occurrences.tolist(), part.total_ps.tolist(), part.self_ps.tolist())
+        for name, category, *values in zip(part.name, part.category, *columns, strict=True):
+            count, total, own = sums.get((name, category), (0, 0, 0))
+            sums[name, category] = (count + values[0], total + values[1], own + values[2])
+    rows = sorted(sums.items(), key=lambda item: (-item[1][2], item[0]))
+    counts, totals, owns = (_int64s([values[at] for _, values in rows]) for at in range(3))
+    return InputRows(tuple(key[0] for key, _ in rows), tuple(key[1] for key, _ in rows), counts, totals, owns)
+
+
+def _int64s(sums: Sequence[int]) -> Int64s:
+    """The sums as a column; only those of a damaged profile are too large for one, and are cut."""
+    limits = np.iinfo(np.int64)
+    return np.array([max(limits.min, min(value, limits.max)) for value in sums], np.int64)
+
+
+def _thread_rows(host: HostEvents, fed: _Fed) -> InputRows:
+    rows, category = fed.rows[~fed.is_known], fed.category[~fed.is_known]
+    start, end = fed.thread.start_ps[rows], fed.thread.end_ps[rows]
+    order = nesting_order(start, end)
+    if order is not None:
+        rows, category, start, end = rows[order], category[order], start[order], end[order]
+    ids, which = np.unique(fed.thread.metadata_id[rows], return_inverse=True)
+    pairs, key = np.unique(which * len(_CATEGORIES) + category, return_inverse=True)
+    return InputRows(
+        name=tuple(host.name(int(ids[pair // len(_CATEGORIES)])) for pair in pairs.tolist()),
+        category=tuple(_CATEGORIES[pair % len(_CATEGORIES)] for pair in pairs.tolist()),
+        occurrences=np.bincount(key, minlength=len(pairs)).astype(np.int64),
+        total_ps=sum_by_key(key, end - start, len(pairs)),
+        self_ps=sum_by_key(key, self_times(start, end), len(pairs)),
+    )
+
+
+def _feeding(host: HostEvents) -> Iterator[_Fed]:
+    """The events of each thread that feed the device; threads without any are left out."""
+    ids = host.ids_named(lambda name: _ANY.match(name, 0, _LONGEST_NAME) is not None)
+    names = [host.name(number) for number in ids.tolist()]
+    role_of_id = np.array([_role(name) for name in names], np.int8)
+    known_id = np.array([_is_input_op(name) for name in names], np.bool_)
+    places = [_positions(ids, thread) for thread in host.threads]
+    drives = [bool((role_of_id[at[at >= 0]] == _DRIVES).any()) for at in places]
+    has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
+    producers = _producers(host)
+    for thread, at, is_driver in zip(host.threads, places, drives, strict=True):
+        holds_up = is_driver or not any(drives)
+        role = np.full(len(thread), -1, np.int8)
+        role[at >= 0] = role_of_id[at[at >= 0]]
+        category = np.full(len(thread), -1, np.int8)
+        category[_iterators(thread, role)] = _WAIT if holds_up else _PRODUCE
+        stages, is_linked = _stages(host, thread, producers)
+        category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
+        category[role == _GET_NEXT] = _WAIT
+        category[role == _TRANSFER] = _TRANSFERS
+        rows = np.flatnonzero(category >= 0)
+        if len(rows):
+            known = np.where(at[rows] >= 0, known_id[at[rows]] if len(known_id) else False, False)
+            if has_stage_ops:
+                known |= integers_at(thread.stats.get(STAGE_ID), rows)[1]
+            yield _Fed(thread, rows, category[rows], known)
+
+
+def _role(name: str) -> int:
+    return next((_ROLES.index(role) for role, pattern in _COMPILED if pattern.match(name, 0, _LONGEST_NAME)), -1)
+
+
+def _is_input_op(name: str) -> bool:
+    op = parse_framework_op(name)
+    return xprof_category(op.name, op.type) is not None
+
+
+def _positions(ids: Int64s, thread: HostThread) -> Int64s:
+    """int64[n]: where each event's id stands in `ids`, -1 for nowhere."""
+    if not len(ids):
+        return np.full(len(thread), -1, np.int64)
+    at = np.minimum(np.searchsorted(ids, thread.metadata_id), len(ids) - 1)
+    return np.where(ids[at] == thread.metadata_id, at, -1).astype(np.int64)
+
+
+def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
+    """Events in which a thread asks an iterator for its next element, without those that enter or leave a `with`."""
+    rows = np.flatnonzero(role == _ITERATOR)
+    managers = np.flatnonzero(role == _MANAGER)
+    if not len(managers):
+        return rows
+    inside = place(thread.start_ps[rows], *union(thread.start_ps[managers], thread.end_ps[managers]))
+    return rows[inside < 0]
+
+
+def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, NDArray[np.bool_]]:
+    """Events that are stages of an input pipeline, and which of them serve a stage or an op of another thread.
+
+    As in XProf an event serves another thread where it, or one around it, consumes what another event produced.
+    """
+    stat = thread.stats.get(STAGE_NAME)
+    if stat is None:
+        none = np.zeros(0, np.int64)
+        return none, np.zeros(0, np.bool_)
+    text = stat.values
+    is_text = np.isin(text.kind, (KIND_STR, KIND_BYTES)) & (text.length > 0 if len(text.length) else False)
+    rows = stat.rows[is_text | (text.kind == KIND_REF)]
+    consumers = _pairs(thread, _CONSUMER)
+    linked = consumers[0][np.isin(consumers[1], producers)]
+    spans = union(thread.start_ps[linked], thread.end_ps[linked])
+    at = place(thread.start_ps[rows], *spans)
+    inside = at >= 0
+    inside[inside] = thread.end_ps[rows[inside]] <= spans[1][at[inside]]
+    return rows, inside
+
+
+_PAIR = np.dtype([("type", np.int64), ("id", np.int64)])
+
+
+def _producers(host: HostEvents) -> NDArray[np.void]:
+    """Type and id of all that events produce for others; empty where no event is a stage, as only these ask."""
+    if not any(STAGE_NAME in thread.stats for thread in host.threads):
+        return np.zeros(0, _PAIR)
+    return np.unique(np.concatenate([_pairs(thread, _PRODUCER)[1] for thread in host.threads]))
+
+
+def _pairs(thread: HostThread, stats: tuple[str, str]) -> tuple[Int64s, NDArray[np.void]]:
+    """Events with both of two stats, and their values."""
+    kind, number = (thread.stats.get(name) for name in stats)
+    if kind is None or number is None:
+        return np.zeros(0, np.int64), np.zeros(0, _PAIR)
+    rows = np.intersect1d(kind.rows, number.rows, assume_unique=True)
+    pairs = np.zeros(len(rows), _PAIR)
+    pairs["type"], pairs["id"] = integers_at(kind, rows)[0], integers_at(number, rows)[0]
+    return rows, pairs

@@ -1,0 +1,138 @@
+"""What a plane's event metadata says of its HLO ops, as columns over chosen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable
+from tpuprof.parsers.formats.xspace.walk import text
+
+_HBM, _CMEM, _VMEM = 1, 2, 3
+_READ, _WRITE = 1, 2
+
+TRAFFIC = ("hbm", "on_chip_read", "on_chip_write", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
+"""Columns of memory traffic; on-chip is every memory but HBM, so CMEM and VMEM are parts of it."""
+
+
+_MOST = float(2**64)
+
+
+def is_count(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """bool[n]: which values can count FLOPs or bytes: not negative, and no more than 64 bits hold."""
+    counts: NDArray[np.bool_] = (values >= 0) & (values <= _MOST)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class OpSource:
+    """The metadata of one plane: of its events, and the names of their stats. Outlives the trace it was read from."""
+
+    events: MetadataTable
+    stats: MetadataTable
+
+
+class MetadataStats:
+    """Columns of event-metadata stats for chosen rows.
+
+    Args:
+        source: the plane's metadata.
+        rows: int64[n], rows of `source.events`, -1 for an op without metadata.
+        names: the stats to read; others are not looked at.
+    """
+
+    def __init__(self, source: OpSource, rows: Int64s, names: Sequence[str]) -> None:
+        self._source = source
+        self._known = np.flatnonzero(rows >= 0)
+        self._n = len(rows)
+        ids = source.stats.find_names(names)
+        self._at = {name: at for at, name in enumerate(ids)}
+        self._fields = source.events.stats(np.array(list(ids.values()), np.int64), rows[self._known])
+
+    def _column(self, name: str) -> tuple[NDArray[np.uint8], Int64s, Int64s]:
+        at = self._at.get(name)
+        if at is None:
+            empty = np.zeros(len(self._known), np.int64)
+            return np.zeros(len(self._known), np.uint8), empty, empty
+        return self._fields.kind[at], self._fields.value[at], self._fields.length[at]
+
+    def unsigned(self, name: str) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Integer ids and where there is a non-zero one."""
+        kind, value, _ = self._column(name)
+        out = np.zeros(self._n, np.uint64)
+        out[self._known] = np.where((kind == 3) | (kind == 4), value, 0).view(np.uint64)
+        return out, out != 0
+
+    def number(self, name: str) -> NDArray[np.float64]:
+        """Counts, NaN where the stat is missing, of another type or no count at all (see `is_count`)."""
+        kind, value, _ = self._column(name)
+        out = np.full(self._n, np.nan)
+        known = np.full(len(self._known), np.nan)
+        for code, dtype in ((2, np.float64), (3, np.uint64), (4, np.int64)):
+            chosen = kind == code
+            known[chosen] = value[chosen].view(dtype)
+        known[~is_count(known)] = np.nan
+        out[self._known] = known
+        return out
+
+    def _bytes(self, name: str) -> list[bytes | None]:
+        out: list[bytes | None] = [None] * self._n
+        kind, value, length = self._column(name)
+        body = self._source.events.body
+        for at in np.flatnonzero((kind == KIND_STR) | (kind == KIND_BYTES)):
+            begin = int(value[at])
+            out[self._known[at]] = body[begin : begin + int(length[at])]
+        return out
+
+    def texts(self, name: str) -> list[str | None]:
+        """Texts; references are looked up."""
+        out = [None if raw is None else text(raw) for raw in self._bytes(name)]
+        kind, value, _ = self._column(name)
+        names: dict[int, str | None] = {}
+        for at in np.flatnonzero(kind == KIND_REF):
+            reference = int(value[at])
+            if reference not in names:
+                row = self._source.stats.row(reference)
+                names[reference] = None if row is None else self._source.stats.name(row)
+            out[self._known[at]] = names[reference]
+        return out
+
+    def memory_access(self) -> NDArray[np.float64]:
+        """float64[n, len(TRAFFIC)]: bytes of one occurrence by memory, NaN where there is no breakdown."""
+        out = np.full((self._n, len(TRAFFIC)), np.nan)
+        parsed: dict[bytes, tuple[int, ...] | None] = {}
+        for at, raw in enumerate(self._bytes("memory_access_breakdown")):
+            if raw is None:
+                continue
+            if raw not in parsed:
+                parsed[raw] = _traffic(raw)
+            found = parsed[raw]
+            if found is not None:
+                out[at] = found
+        return out
+
+
+def _traffic(raw: bytes) -> tuple[int, ...] | None:
+    """One breakdown in the order of TRAFFIC; None where it is damaged."""
+    try:
+        access = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
+    except DecodeError:
+        return None
+    hbm = 0
+    on_chip, cmem, vmem = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    for entry in access:
+        # neither read nor write: HBM has one peak for both, so it counts there and nowhere else
+        direction = entry.operation_type if entry.operation_type in (_READ, _WRITE) else 0
+        if entry.memory_space == _HBM:
+            hbm += entry.bytes_accessed
+            continue
+        on_chip[direction] += entry.bytes_accessed
+        if entry.memory_space in (_CMEM, _VMEM):
+            (cmem if entry.memory_space == _CMEM else vmem)[direction] += entry.bytes_accessed
+    return hbm, on_chip[_READ], on_chip[_WRITE], cmem[_READ], cmem[_WRITE], vmem[_READ], vmem[_WRITE]

@@ -1,0 +1,163 @@
+"""How fast work is done, against what the device can do at most: the roofline model, for ops, steps and programs alike.
+
+Formulas are XProf's (`op_metrics_to_record.h`, `op_stats_to_roofline_model.cc`), in bytes (not GiB) and fractions. Two
+things differ. FLOPS utilization is always at the device's nominal clock where the profile has a time scale (XProf does
+so on its op profile page, on its roofline page on demand). And any peak that the profile gives bounds an op; XProf's
+efficiency leaves VMEM out on devices whose VMEM is not merged with CMEM, while its `bound by` may name it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.ops.device import HOLDS_OPS, Peaks
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.table import OpTable
+
+Floats = NDArray[np.float64]
+
+WORK = ("flops", "model_flops", "bytes_accessed", *TRAFFIC)
+"""Columns of an array of work: FLOPs and bytes, NaN unknown."""
+
+WORK_COUNT = len(WORK)
+
+INFEED_AND_OUTFEED = frozenset({"infeed", "outfeed"})
+"""HLO categories that the roofline may leave out."""
+
+BOUNDS = ("compute", "HBM", "CMEM read", "CMEM write", "VMEM read", "VMEM write")
+"""What can bound an op; the index in `Rates.bound_by`."""
+
+UNKNOWN_BOUND = -1
+
+_BOUND_NAMES = {UNKNOWN_BOUND: "unknown", **dict(enumerate(BOUNDS))}
+_MEMORY_BOUNDS = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates and utilizations, one row an op (or step, or program); NaN where the profile cannot tell.
+
+    Attributes:
+        flops_per_second, model_flops_per_second: float64[n]; FLOPs over the total time of all occurrences.
+        bytes_per_second: float64[n]; all memories together, by the compiler's count.
+        bandwidth: float64[n, len(TRAFFIC)]; bytes/s by memory.
+        flops_utilization: float64[n]; fraction of the peak at the nominal clock, not capped: above 1 where work and
+            time do not belong together, as for asynchronous ops.
+        bandwidth_utilization: float64[n, len(TRAFFIC)]; fraction of each memory's peak, not capped.
+        operational_intensity, hbm_intensity: float64[n]; FLOPs by byte of all memory traffic, and of HBM traffic.
+        bound_by: int64[n]; index into BOUNDS of the resource used most, UNKNOWN_BOUND where none is known to be used.
+        efficiency: float64[n]; utilization of that resource: how near the op is to the roof.
+    """
+
+    flops_per_second: Floats
+    model_flops_per_second: Floats
+    bytes_per_second: Floats
+    bandwidth: Floats
+    flops_utilization: Floats
+    bandwidth_utilization: Floats
+    operational_intensity: Floats
+    hbm_intensity: Floats
+    bound_by: NDArray[np.int64]
+    efficiency: Floats
+
+    def bound_name(self, row: int) -> str:
+        """What bounds a row, ``unknown`` where that is not known."""
+        return _BOUND_NAMES[int(self.bound_by[row])]
+
+    def bound_names(self) -> list[str]:
+        """What bounds each row."""
+        return [_BOUND_NAMES[at] for at in self.bound_by.tolist()]
+
+
+def work_of(table: OpTable) -> Floats:
+    """float64[n, WORK_COUNT]: each op's work over all its occurrences, NaN for ops that only hold others.
+
+    What a `while` or `call` does is what the ops inside it do; counted for both, it would count twice.
+    """
+    work = _counted(table)
+    work[holds_ops(table)] = np.nan
+    return work
+
+
+def _counted(table: OpTable) -> Floats:
+    """The counts of each op: op by op, HBM's too, so that the work of several ops is the sum of theirs."""
+    columns = (table.flops, table.model_flops, table.bytes_accessed)
+    work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
+    work[:, WORK.index("hbm")] = table.hbm_bytes
+    return work
+
+
+def summed_rows(values: Floats, group: NDArray[np.int64], count: int) -> Floats:
+    """float64[count, k]: sums of the rows [n, k] of each group, column by column; NaN where no row of a group knows."""
+    out = np.full((count, values.shape[1]), np.nan)
+    for column in range(values.shape[1]):
+        known = np.isfinite(values[:, column])
+        if known.any():
+            sums = np.bincount(group[known], values[known, column], minlength=count)
+            out[:, column] = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return out
+
+
+def feeds(table: OpTable) -> NDArray[np.bool_]:
+    """bool[n]: which ops bring input from the host or send output there."""
+    return np.array([category in INFEED_AND_OUTFEED for category in table.category], np.bool_)
+
+
+def holds_ops(table: OpTable) -> NDArray[np.bool_]:
+    """bool[n]: which ops contain others, by their category."""
+    return np.array([category in HOLDS_OPS for category in table.category], np.bool_)
+
+
+def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -> Rates:
+    """Rates of some work done in some time.
+
+    Args:
+        work: float64[n, WORK_COUNT].
+        total_ps, normalized_ps: float64[n]; the time, and the same at the nominal clock.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        seconds = np.where(total_ps > 0, total_ps / 1e12, np.nan)
+        flops, model_flops, everything = work[:, 0], work[:, 1], work[:, 2]
+        traffic = work[:, 3:]
+        bandwidth = _finite(traffic / seconds[:, None])
+        scale = np.where(normalized_ps > 0, total_ps / normalized_ps, 1.0)
+        flops_utilization = _finite(flops / seconds * scale / _or_nan(peaks.flops_per_second))
+        peak = np.array([_or_nan(getattr(peaks, name)) for name in TRAFFIC])
+        bandwidth_utilization = _finite(bandwidth / peak)
+        chosen = [flops_utilization, *(bandwidth_utilization[:, TRAFFIC.index(name)] for name in _MEMORY_BOUNDS)]
+        used = np.nan_to_num(np.stack(chosen, axis=1))
+        most = used.max(axis=1, initial=0)
+        # of resources used alike the first: rounding must not choose between them
+        first = (used >= most[:, None] * (1 - 1e-12)).argmax(axis=1)
+        bound_by = np.where(most > 0, first, UNKNOWN_BOUND)
+        intensity = _finite(flops / np.where(everything > 0, everything, np.nan))
+        hbm_intensity = _finite(flops / np.where(traffic[:, 0] > 0, traffic[:, 0], np.nan))
+    return Rates(
+        flops_per_second=_finite(flops / seconds),
+        model_flops_per_second=_finite(model_flops / seconds),
+        bytes_per_second=_finite(everything / seconds),
+        bandwidth=bandwidth,
+        flops_utilization=flops_utilization,
+        bandwidth_utilization=bandwidth_utilization,
+        operational_intensity=intensity,
+        hbm_intensity=hbm_intensity,
+        bound_by=bound_by.astype(np.int64),
+        efficiency=np.where(bound_by >= 0, most, np.nan),
+    )
+
+
+def table_rates(table: OpTable, peaks: Peaks) -> Rates:
+    """Rates of each op over its total time, the ops inside it included (as its counts include theirs)."""
+    return rates(_counted(table), table.total_ps.astype(np.float64), table.normalized_ps, peaks)
+
+
+def _finite(values: Floats) -> Floats:
+    """Absurd peaks and counts make rates that no double holds: NaN."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,264 @@
+"""Time and work by HLO op, one row an op, as columns; and the texts that the profile has of each, on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.ops.device import op_class
+from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
+from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTable:
+    """One row for each distinct HLO op.
+
+    Attributes:
+        program_id, symbol_id: uint64[n]; 0 with `has_ids` False for an op that the profile doesn't identify.
+        has_ids: bool[n].
+        name: short name of the op (``fusion.7``).
+        category: HLO category, None where missing.
+        framework_op: the `tf_op` stat (``jit(f)/…/dot_general:``), empty where missing.
+        occurrences: int64[n].
+        total_ps, self_ps, minimum_ps: int64[n]; sums over occurrences, and the shortest one.
+        normalized_ps: float64[n]; total time at the device's nominal clock (each event's time by its
+            `Time Scale Multiplier`); the total time where the profile has no multipliers.
+        has_time_scale: whether any op event had a multiplier.
+        dma_stall_ps: float64[n]; time stalled by DMA, NaN where no event says.
+        flops, model_flops, bytes_accessed: float64[n]; over all occurrences, NaN where the profile has none.
+        traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory, NaN where the profile has no breakdown.
+        source: int64[n]; which of `sources` knows the op's texts, -1 for none; metadata_row: the row there.
+        sources: event metadata of the planes that the rows come from.
+    """
+
+    program_id: NDArray[np.uint64]
+    symbol_id: NDArray[np.uint64]
+    has_ids: NDArray[np.bool_]
+    name: tuple[str, ...]
+    category: tuple[str | None, ...]
+    framework_op: tuple[str, ...]
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    minimum_ps: Int64s
+    normalized_ps: Floats
+    dma_stall_ps: Floats
+    flops: Floats
+    model_flops: Floats
+    bytes_accessed: Floats
+    traffic: Floats
+    source: Int64s
+    metadata_row: Int64s
+    sources: tuple[OpSource, ...]
+    has_time_scale: bool = False
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @property
+    def hbm_bytes(self) -> Floats:
+        """float64[n]: bytes to and from HBM over all occurrences, NaN where unknown.
+
+        Where the profile does not break an op's bytes down by memory all of them count as HBM's, as in XProf's tables.
+        """
+        return np.where(np.isnan(self.traffic).all(axis=1), self.bytes_accessed, self.traffic[:, 0])
+
+    def classes(self) -> tuple[OpClass, ...]:
+        """What the core does during each row's ops."""
+        with_flops = np.nan_to_num(self.flops) > 0
+        return tuple(map(op_class, self.category, self.name, with_flops.tolist()))
+
+    def take(self, rows: NDArray[np.intp]) -> OpTable:
+        """The table of some rows, in their order."""
+        picked = rows.tolist()
+        return OpTable(
+            program_id=self.program_id[rows],
+            symbol_id=self.symbol_id[rows],
+            has_ids=self.has_ids[rows],
+            name=tuple(map(self.name.__getitem__, picked)),
+            category=tuple(map(self.category.__getitem__, picked)),
+            framework_op=tuple(map(self.framework_op.__getitem__, picked)),
+            occurrences=self.occurrences[rows],
+            total_ps=self.total_ps[rows],
+            self_ps=self.self_ps[rows],
+            minimum_ps=self.minimum_ps[rows],
+            normalized_ps=self.normalized_ps[rows],
+            dma_stall_ps=self.dma_stall_ps[rows],
+            flops=self.flops[rows],
+            model_flops=self.model_flops[rows],
+            bytes_accessed=self.bytes_accessed[rows],
+            traffic=self.traffic[rows],
+            source=self.source[rows],
+            metadata_row=self.metadata_row[rows],
+            sources=self.sources,
+            has_time_scale=self.has_time_scale,
+        )
+
+    def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
+        """A text stat of each row's event metadata (``source``, ``deduplicated_name``), empty where it has none."""
+        chosen = np.arange(len(self)) if rows is None else rows
+        out = [""] * len(chosen)
+        source = self.source[chosen]
+        for at, known in enumerate(self.sources):
+            mine = np.flatnonzero(source == at)
+            if len(mine):
+                found = MetadataStats(known, self.metadata_row[chosen[mine]], (stat,)).texts(stat)
+                for index, value in zip(mine.tolist(), found, strict=True):
+                    out[index] = value or ""
+        return out
+
+    def expression(self, row: int) -> str:
+        """The op's full HLO text (``%fusion.7 = f32[8] fusion(…)``); empty where the profile has lost it."""
+        source = int(self.source[row])
+        return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkGroups:
+    """HLO ops by the framework op that they stem from; an op without one stands for itself.
+
+    Attributes:
+        name, type: of each group; type `UNKNOWN_TYPE` where the profile does not tell.
+        group: int64[n], the group of each op.
+    """
+
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    group: Int64s
+
+
+def framework_groups(table: OpTable) -> FrameworkGroups:
+    """Groups the ops of a table, in the order in which their framework ops come up."""
+    number: dict[str, int] = {}
+    types: list[str] = []
+    parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
+    group = np.empty(len(table), np.int64)
+    for at, full in enumerate(table.framework_op):
+        op = parsed.get(full)
+        name = op.name if op else table.name[at]
+        if name not in number:
+            number[name] = len(number)
+            types.append((op.type if op else "") or UNKNOWN_TYPE)
+        group[at] = number[name]
+    return FrameworkGroups(tuple(number), tuple(types), group)
+
+
+def most_frequent(group: Int64s, occurrences: Int64s, count: int) -> Int64s:
+    """int64[count]: occurrences of each group's most frequent op, which XProf takes for those of the framework op."""
+    out = np.zeros(count, np.int64)
+    np.maximum.at(out, group, occurrences)
+    return out
+
+
+def merge_tables(tables: Sequence[OpTable]) -> OpTable:
+    """Adds the rows of several cores or hosts: by program id and symbol id, ops without ids by program id and name.
+
+    What an op's metadata says is taken from the first part that says it.
+    """
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        return EMPTY_TABLE
+    names = [name for table in tables for name in table.name]
+    categories = [category for table in tables for category in table.category]
+    framework = [op for table in tables for op in table.framework_op]
+    has_ids = np.concatenate([table.has_ids for table in tables])
+    program = np.concatenate([table.program_id for table in tables])
+    symbol = np.where(has_ids, np.concatenate([table.symbol_id for table in tables]), np.uint64(0))
+    by_name: dict[str, int] = {}
+    for at in np.flatnonzero(~has_ids):
+        symbol[at] = by_name.setdefault(names[at], len(by_name))
+    order = np.lexsort((symbol, program, has_ids))
+    changes = [column[order][1:] != column[order][:-1] for column in (has_ids, program, symbol)]
+    first = np.flatnonzero(np.append(True, changes[0] | changes[1] | changes[2]))
+    lead = order[first]
+
+    def integers(column: str) -> Int64s:
+        return np.add.reduceat(np.concatenate([getattr(table, column) for table in tables])[order], first)
+
+    def floats(column: str) -> Floats:
+        values = np.concatenate([getattr(table, column) for table in tables])[order]
+        unknown = np.logical_and.reduceat(np.isnan(values), first)  # unknown only where every part is
+        return np.where(unknown, np.nan, np.add.reduceat(np.nan_to_num(values), first))
+
+    source, sources = _kept_sources(tables, lead)
+    return OpTable(
+        program_id=program[lead],
+        symbol_id=np.where(has_ids[lead], symbol[lead], np.uint64(0)),
+        has_ids=has_ids[lead],
+        name=tuple(names[at] for at in lead),
+        category=tuple(_first_known(categories, order, first)),
+        framework_op=tuple(value or "" for value in _first_known(framework, order, first)),
+        occurrences=integers("occurrences"),
+        total_ps=integers("total_ps"),
+        self_ps=integers("self_ps"),
+        minimum_ps=np.minimum.reduceat(np.concatenate([table.minimum_ps for table in tables])[order], first),
+        normalized_ps=floats("normalized_ps"),
+        dma_stall_ps=floats("dma_stall_ps"),
+        flops=floats("flops"),
+        model_flops=floats("model_flops"),
+        bytes_accessed=floats("bytes_accessed"),
+        traffic=floats("traffic"),
+        source=source,
+        metadata_row=np.concatenate([table.metadata_row for table in tables])[lead],
+        sources=sources,
+        has_time_scale=any(table.has_time_scale for table in tables),
+    )
+
+
+def _first_known(
+    values: Sequence[str | None], order: NDArray[np.intp], first: NDArray[np.intp]
+) -> Iterator[str | None]:
+    """The first of each group's values that is not empty; group i is `order[first[i]:first[i + 1]]`."""
+    borders = [*first.tolist(), len(order)]
+    for begin, end in pairwise(borders):
+        value = values[order[begin]]
+        if value or end == begin + 1:
+            yield value
+        else:
+            yield next((values[at] for at in order[begin:end] if values[at]), value)
+
+
+def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[Int64s, tuple[OpSource, ...]]:
+    """The sources that the rows `lead` refer to, and which of them each refers to; the others' bytes can go."""
+    everyone = [source for table in tables for source in table.sources]
+    shift = np.cumsum([0, *(len(table.sources) for table in tables)])
+    moved = [np.where(table.source < 0, -1, table.source + at) for table, at in zip(tables, shift, strict=False)]
+    source = np.concatenate(moved)[lead]
+    used = np.flatnonzero(np.bincount(source[source >= 0], minlength=1))
+    number = np.full(len(everyone) + 1, -1, np.int64)  # the last one stands for -1
+    number[used] = np.arange(len(used))
+    return number[source], tuple(everyone[at] for at in used.tolist())
+
+
+_NO_INTS = np.zeros(0, np.int64)
+_NO_FLOATS = np.zeros(0, np.float64)
+EMPTY_TABLE = OpTable(
+    program_id=np.zeros(0, np.uint64),
+    symbol_id=np.zeros(0, np.uint64),
+    has_ids=np.zeros(0, np.bool_),
+    name=(),
+    category=(),
+    framework_op=(),
+    occurrences=_NO_INTS,
+    total_ps=_NO_INTS,
+    self_ps=_NO_INTS,
+    minimum_ps=_NO_INTS,
+    normalized_ps=_NO_FLOATS,
+    dma_stall_ps=_NO_FLOATS,
+    flops=_NO_FLOATS,
+    model_flops=_NO_FLOATS,
+    bytes_accessed=_NO_FLOATS,
+    traffic=np.zeros((0, len(TRAFFIC)), np.float64),
+    source=_NO_INTS,
+    metadata_row=_NO_INTS,
+    sources=(),
+)

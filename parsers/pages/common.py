@@ -1,0 +1,113 @@
+"""What several pages say of a run's hosts: the device, the steps that all share, and what is missing or odd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
+from tpuprof.parsers.steps.grid import StepGrid, join_hosts
+from tpuprof.parsers.steps.model import StepSource, StepTime
+
+NO_DEVICE = "no device plane in this profile"
+NO_OPS = "no XLA Ops line in this profile"
+
+
+def why_no_ops(summaries: Sequence[HostSummary]) -> str:
+    """Why there are no ops, or empty when there are."""
+    if any(len(summary.table) for summary in summaries):
+        return ""
+    if any(summary.core_count for summary in summaries):
+        return NO_OPS
+    if any(summary.gpu_count for summary in summaries):
+        return "GPU planes have no XLA Ops line"
+    return NO_DEVICE
+
+
+def device_of(summaries: Sequence[HostSummary]) -> DeviceInfo | None:
+    """What the hosts' device planes say of the device, each figure from the first host that has it."""
+    return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSteps:
+    """The steps that the cores of all hosts share.
+
+    Attributes:
+        grid: None where there are none.
+        note: how inferred steps were found, or why there are none; empty for markers.
+        remarks: sentences on steps that were left out.
+    """
+
+    grid: StepGrid | None
+    note: str
+    remarks: tuple[str, ...]
+
+
+def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
+    """One grid over the cores of all hosts that have steps; markers beat inferred steps."""
+    having = [summary for summary in summaries if summary.steps is not None]
+    if not having:
+        notes = [summary.step_note for summary in summaries if summary.step_note]
+        return CommonSteps(None, notes[0] if notes else "no step", ())
+    grids = [summary.steps for summary in having if summary.steps is not None]
+    source = "steps" if any(grid.source == "steps" for grid in grids) else "modules"
+    grids = [grid for grid in grids if grid.source == source]
+    note = "" if source == "steps" else next((summary.step_note for summary in having), "")
+    joined = join_hosts(grids)
+    if not len(joined):
+        remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
+        return CommonSteps(grids[0], note, (remark, *_remarks(grids[0])))
+    return CommonSteps(joined, note, _remarks(joined))
+
+
+def _remarks(grid: StepGrid) -> tuple[str, ...]:
+    if not grid.dropped:
+        return grid.incomplete
+    one = grid.dropped == 1
+    dropped = f"{grid.dropped} step{' was' if one else 's were'} left out: not every core has {'it' if one else 'them'}"
+    return (dropped, *grid.incomplete)
+
+
+def step_time(durations: NDArray[np.float64], source: StepSource, note: str = "") -> StepTime:
+    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`).
+
+    The deviation is the sample's.
+    """
+    return StepTime(
+        average_ps=float(durations.mean()),
+        standard_deviation_ps=float(durations.std(ddof=1)) if len(durations) > 1 else 0.0,
+        median_ps=median(durations),
+        minimum_ps=float(durations.min()),
+        maximum_ps=float(durations.max()),
+        count=len(durations),
+        source=source,
+        note=note,
+    )
+
+
+def median(values: NDArray[np.float64]) -> float:
+    """The median of at least one value; numpy's own imports its masked arrays for it, 6 ms."""
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
+
+
+def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
+    """Plain sentences about the profile itself: what is damaged, left out or missing."""
+    found: list[str] = []
+    for summary in summaries:
+        found += [problem.sentence for problem in summary.problems]
+        found += [f"the profiler reports: {text}" for text in summary.warnings]
+        found += summary.remarks
+    if len(summaries) > 1:
+        found += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
+    found += remarks
+    without = [summary.host for summary in summaries if not summary.core_count and not summary.gpu_count]
+    if without:
+        found.append(f"no device plane on {', '.join(without)}: no accelerator there, or the device tracer was off")
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""Findings: why a program is slow."""

@@ -1,0 +1,171 @@
+"""Findings about data that is moved without being computed on: layout copies, and transfers to and from the host."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.budget import Budget, Rows, op_words
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
+from tpuprof.parsers.pages.findings.words import plural, share, short, size, times
+
+LEAST_COPIES = 0.03
+"""Every program copies a little; from this share of the time on it pays to look which layouts disagree."""
+
+PADDED = 1.1
+"""Expansion by padding from which on it is named: less is the last tile of a large array."""
+
+_LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the op card
+
+LEAST_OFFLOAD = 0.03
+"""As for copies: a transfer that runs beside the computation takes next to nothing on the line of ops."""
+
+HOST_MEMORY = 5
+"""Memory space of the host in layouts, ``S(5)``."""
+
+MOST_TEXT = 20_000
+"""Characters of an HLO text that are read for shapes; the result and the operands come first."""
+
+_MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
+_LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
+_HOST_TRANSFER = re.compile(r"^host (send|recv)")
+_LONGEST_NAME = 60
+
+
+def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:
+    """Array shapes in an op's HLO text, those of its result first; empty where the profile has lost it."""
+    return tuple(found.shape for found in shapes_in(table.expression(row)[:MOST_TEXT]))
+
+
+def _of_categories(table: OpTable, rows: Rows, pattern: re.Pattern[str]) -> Rows:
+    """The rows whose HLO category matches, in their order."""
+    wanted = {category for category in set(table.category) if category and pattern.search(category)}
+    return np.array([row for row in rows.tolist() if table.category[row] in wanted], np.intp)
+
+
+def in_host_memory(evidence: Evidence, budget: Budget) -> Rows:
+    """Rows of copies (asynchronous ones and slices included) to or from the host's memory."""
+    rows = budget.rows["copy"][:_MOST_READ]
+    marked = [
+        row
+        for row in rows.tolist()
+        if f"S({HOST_MEMORY})" in evidence.table.expression(row)[:MOST_TEXT]
+        and any(shape.memory_space == HOST_MEMORY for shape in op_shapes(evidence.table, row))
+    ]
+    return np.array(marked, np.intp)
+
+
+def layout_copies(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
+    """Ops that do nothing but bring data into another layout, or copy it.
+
+    Args:
+        offloaded: rows that move data to or from the host, a finding of their own.
+    """
+    table = evidence.table
+    rows = np.setdiff1d(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
+    rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
+    op_ps = budget.op_ps(table, rows, "copy")
+    worth = float(op_ps.sum())
+    if worth < LEAST_COPIES * budget.whole_ps or not len(rows):
+        return None
+    first = int(rows[0])
+    name = table.name[first]
+    shapes = op_shapes(table, first)
+    factor = _padding(shapes)
+    what = "Copies" if _keeps_layout(table, first, shapes) else "Layout copies"
+    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    title = f"{what}: {short(name)}{'' if factor is None else f' (padded {times(factor)})'}{more}"
+    return budget.finding(
+        "copy",
+        title,
+        worth,
+        "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
+        [
+            f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {plural(len(rows), 'op')}.",
+            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, first)}, {budget.amount(float(op_ps[0]))}.",
+            *_shape_words(table, first, shapes),
+        ],
+        Place("op-profile", name),
+    )
+
+
+def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
+    """Whether a plain copy has a result like its operand: the layout is not the reason for it."""
+    return table.category[row] == "copy" and len(shapes) > 1 and shapes[0] == shapes[1] and shapes[0].layout_known
+
+
+def _padding(shapes: tuple[Shape, ...]) -> float | None:
+    """The largest expansion of an op's arrays by their tiles; None where there is none worth naming."""
+    factors = [
+        shape.expansion or 1.0
+        for shape in shapes
+        if (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0) >= _LEAST_WASTE
+    ]
+    return max(factors) if factors and max(factors) > PADDED else None
+
+
+def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> list[str]:
+    if not shapes:
+        return []
+    found = []
+    if _keeps_layout(table, row, shapes):
+        found.append(
+            f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
+        )
+    elif table.category[row] == "copy" and len(shapes) > 1 and shapes[0].dimensions == shapes[1].dimensions:
+        found.append(f"It makes {_text(shapes[0])} of {_text(shapes[1])}.")
+    factor = _padding(shapes)
+    if factor is not None:
+        worst = max(shapes, key=lambda shape: (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0))
+        found.append(
+            f"{_text(worst)} holds {size(worst.unpadded_bytes or 0)} of data in {size(worst.padded_bytes or 0)} "
+            f"with its padding ({times(worst.expansion or 1.0)})."
+        )
+    return found
+
+
+def _text(shape: Shape) -> str:
+    return short(str(shape), _LONGEST_NAME)
+
+
+def host_offload(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
+    """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
+
+    Args:
+        offloaded: rows of copies to or from the host's memory.
+    """
+    table = evidence.table
+    copy_ps = budget.op_ps(table, offloaded, "copy")
+    sent_rows = _of_categories(table, budget.rows["host"], _HOST_TRANSFER)
+    sent_ps = budget.op_ps(table, sent_rows, "host")
+    steps = budget.steps
+    sent = float(sent_ps.sum()) if steps is None else float(steps.host_transfer_ps.mean())
+    copied = float(copy_ps.sum())
+    worth = sent + copied
+    if worth < LEAST_OFFLOAD * budget.whole_ps:
+        return None
+    rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
+    title, place, largest = "Transfers to and from the host stall the device", Place("timeline"), ""
+    if len(rows):
+        row = int(rows[op_ps.argmax()])
+        name = table.name[row]
+        title, place = f"Host transfers stall the device: {short(name)}", Place("timeline", name)
+        largest = (
+            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, row)}, {budget.amount(float(op_ps.max()))}."
+        )
+    return budget.finding(
+        "host-offload",
+        title,
+        worth,
+        "Mean time on the cores' line of ops: what a transfer does beside the computation is not part of it.",
+        [
+            f"Copies to or from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
+            f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
+            largest,
+            f"That is {share(copied / worth)} waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
+        ],
+        place,
+    )

@@ -1,0 +1,202 @@
+"""Findings about ops that work below what the device can do: padded matrix products, and ops bound by memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
+from tpuprof.parsers.pages.findings.budget import Budget, Floats, op_words
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
+from tpuprof.parsers.pages.findings.moving import op_shapes
+from tpuprof.parsers.pages.findings.words import plural, share, short, size
+
+LEAST_MATRIX_OP = 0.05
+"""Share of the time from which on an op's shapes are looked at: each program that is, is parsed for it."""
+
+FILLED = 0.6
+"""Share of the matrix unit from which on padding is no finding: changing shapes costs more than it gains."""
+
+_PLAUSIBLE = 1.05
+"""An op faster than its padded shape allows was laid out otherwise by the compiler, so the estimate is wrong for it."""
+
+LEAST_WORTH = 0.01
+"""Share of the time below which an estimate is not worth a line."""
+
+LEAST_MEMORY_BOUND = 0.10
+"""Share of the time that ops bound by memory must take together: every program has some."""
+
+SATURATED = 0.4
+"""Share of HBM's peak from which on bandwidth is what slows an op down; below it is latency, or its size."""
+
+_FLOATS = 0.5  # share of an op's bytes in f32 from which on bf16 is mentioned
+_LARGE = 1 << 20  # bytes of an array whose type matters
+_HBM, _VMEM = 0, 1  # memory spaces in layouts
+_MOST_READ = 20  # ops whose text is read for types
+_MOST_NAMED = 3
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Padded:
+    """A matrix op that pads: its row, how much of the matrix unit it fills (0-1), time spent on padding, its worst."""
+
+    row: int
+    filled: float
+    waste_ps: float
+    work: MatrixWork
+
+
+def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
+    """Large matrix ops whose dimensions are no multiples of the matrix unit's."""
+    side = mxu_side(evidence.device_type)
+    rows = budget.rows["compute"]
+    if side is None or not len(rows):
+        return None
+    op_ps = budget.op_ps(evidence.table, rows, "compute")
+    large = op_ps >= LEAST_MATRIX_OP * budget.whole_ps
+    found = [
+        padded
+        for row, ps in zip(rows[large].tolist(), op_ps[large].tolist(), strict=True)
+        if (padded := _padded(evidence, row, ps, side)) is not None
+    ]
+    worth = math.fsum(padded.waste_ps for padded in found)
+    if worth < LEAST_WORTH * budget.whole_ps:
+        return None
+    found.sort(key=lambda padded: -padded.waste_ps)
+    name = evidence.table.name[found[0].row]
+    title = f"{short(name)} fills {share(found[0].filled)} of the matrix unit"
+    if len(found) > 1:
+        title = f"{short(name)} and {len(found) - 1} more pad the matrix unit"
+    return budget.finding(
+        "padding",
+        title,
+        worth,
+        f"Self time times the share of the multiplications that is padding, in a unit of {side}x{side}; "
+        "less where they are slower than padding explains.",
+        [_padded_words(evidence, budget, padded) for padded in found[:_MOST_NAMED]],
+        Place("op-profile", name),
+        is_estimate=True,
+    )
+
+
+def _padded(evidence: Evidence, row: int, op_ps: float, side: int) -> _Padded | None:
+    """What an op wastes on padding; None where it fills the unit, or where its shapes can't be the reason."""
+    used = float(evidence.rates.flops_utilization[row])
+    if used >= FILLED:
+        return None  # whatever its shapes are: the program need not be parsed
+    program = int(evidence.table.program_id[row])
+    modules = (one.module(program) for one in evidence.modules)
+    module = next((module for module in modules if module is not None), None)
+    works = () if module is None else matrix_works(module, evidence.table.name[row], side)
+    filled = _filled(works)
+    if filled is None or filled >= FILLED or used > _PLAUSIBLE * filled:
+        return None
+    waste = op_ps * (1 - filled)
+    if math.isfinite(used):
+        waste *= min(1.0, used / filled)  # the time that the unit needs for the padded product at all
+    bandwidth = float(evidence.rates.bandwidth_utilization[row, TRAFFIC.index("hbm")])
+    if math.isfinite(bandwidth):  # without padding it would still have to move its bytes
+        waste = min(waste, op_ps * max(0.0, 1 - bandwidth))
+    worst = min(works, key=lambda work: work.share if work.share is not None else 1.0)
+    return _Padded(row, filled, waste, worst)
+
+
+def _filled(works: Iterable[MatrixWork]) -> float | None:
+    """Share of the multiplications of some products that is no padding; None where one of them is not known."""
+    plain = padded = 0
+    for work in works:
+        if (
+            work.m is None or work.k is None or work.n is None or work.batch is None
+            or work.padded_m is None or work.padded_k is None or work.padded_n is None
+        ):  # fmt: skip
+            return None
+        plain += work.batch * work.m * work.k * work.n
+        padded += work.batch * work.padded_m * work.padded_k * work.padded_n
+    return plain / padded if padded else None
+
+
+def _padded_words(evidence: Evidence, budget: Budget, padded: _Padded) -> str:
+    work, table = padded.work, evidence.table
+    sizes = " x ".join(
+        f"{letter} {plain:,}" + ("" if plain == full else f" (padded to {full:,})")
+        for letter, plain, full in (
+            ("m", work.m or 0, work.padded_m or 0),
+            ("k", work.k or 0, work.padded_k or 0),
+            ("n", work.n or 0, work.padded_n or 0),
+        )
+    )
+    op_ps = float(budget.op_ps(table, np.array([padded.row]), "compute")[0])
+    name = f"{short(table.name[padded.row], _LONGEST_NAME)}{op_words(table, padded.row)}"
+    most = f", most in {work.padded_dimension} ({work.meaning})" if work.padded_dimension else ""
+    return f"{name} takes {budget.amount(op_ps)} and fills {share(padded.filled)}: {sizes}{most}."
+
+
+def memory_bound(evidence: Evidence, budget: Budget) -> Finding | None:
+    """Ops without matrix products that run near HBM's peak bandwidth."""
+    table, rates = evidence.table, evidence.rates
+    rows = budget.rows["vector"]
+    if evidence.peaks.hbm is None or not len(rows):
+        return None
+    used = rates.bandwidth_utilization[rows, TRAFFIC.index("hbm")]
+    bound = rates.bound_by[rows] == BOUNDS.index("HBM")
+    chosen = bound & (np.nan_to_num(used) >= SATURATED) & ~holds_ops(table)[rows]
+    rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
+    op_ps = budget.op_ps(table, rows, "vector")
+    together = float(op_ps.sum())
+    if together < LEAST_MEMORY_BOUND * budget.whole_ps:
+        return None
+    above = float((op_ps * (1 - used)).sum())
+    halved = _halved(evidence, op_ps * used, rows.tolist())
+    worth = max(above, halved)
+    if worth < LEAST_WORTH * budget.whole_ps:
+        return None
+    name = table.name[rows[0]]
+    basis = "Time that these ops take above what HBM's peak bandwidth allows for their bytes."
+    if halved > above:
+        basis = "Half of the time that HBM needs, at its peak, for the f32 bytes of these ops."
+    rate = float((op_ps * used).sum()) / together
+    return budget.finding(
+        "memory-bound",
+        f"Memory-bound fusions take {share(together / budget.whole_ps)} of {budget.of}",
+        worth,
+        basis,
+        [
+            f"HBM, at {share(rate)} of its peak, holds up {plural(len(rows), 'op')} without matrix products, "
+            f"{budget.amount(together)} together.",
+            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, int(rows[0]))}, "
+            f"{budget.amount(float(op_ps[0]))}.",
+            f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
+            _bytes_words(table.hbm_bytes[rows], table.occurrences[rows].astype(np.float64)),
+        ],
+        Place("op-profile", name),
+        is_estimate=True,
+    )
+
+
+def _bytes_words(moved: Floats, occurrences: Floats) -> str:
+    """Bytes of the largest op each time that it runs."""
+    if not math.isfinite(moved[0]) or occurrences[0] <= 0:
+        return ""
+    return f"It moves {size(float(moved[0] / occurrences[0]))} to and from HBM each time."
+
+
+def _halved(evidence: Evidence, hbm_ps: Floats, rows: list[int]) -> float:
+    """Time for HBM traffic that bf16 would save in those of the largest ops whose large arrays are mostly f32."""
+    saved = 0.0
+    for row, ps in zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False):
+        arrays = [shape for shape in op_shapes(evidence.table, row) if shape.memory_space == _HBM]
+        everything = math.fsum(shape.padded_bytes or shape.unpadded_bytes or 0 for shape in arrays)
+        floats = math.fsum(
+            shape.padded_bytes or 0
+            for shape in arrays
+            if shape.element_type == "f32" and (shape.padded_bytes or 0) >= _LARGE
+        )
+        if everything > 0 and floats >= _FLOATS * everything:
+            saved += ps * floats / everything / 2
+    return saved

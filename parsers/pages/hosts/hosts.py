@@ -1,0 +1,234 @@
+"""The hosts of a run side by side: how long their steps take, what they wait for, and which one the others wait for.
+
+Hosts that work on one program meet in collectives, so that their steps all take as long as the slowest one's. What
+tells them apart is a step without the time that a core waits in collectives: its own time. A core waits there as much
+longer than the core that spends least time in them in that step, which comes last. (XProf's pod viewer shows the bare
+times of each step and core, which `HostSteps.parts_ps` holds.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.text import examples, natural_key
+from tpuprof.parsers.files.folder_search import host_name
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, step_time, warnings_of
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict, percent_of
+from tpuprof.parsers.pages.hosts.verdict import verdict_of, why_unknown
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
+
+__all__ = ["PARTS", "HostRow", "HostSteps", "HostsPage", "LeftOut", "Part", "Verdict", "hosts_page"]
+
+_WAIT = PARTS.index("wait")
+
+_NO_HOST = frozenset(("empty_file", "riegeli", "unreadable", "not_a_file", "dangling_link"))
+"""Codes of a run's problems that stand for a host whose file cannot be read."""
+
+
+def hosts_page(
+    summaries: Sequence[HostSummary], left_out: Sequence[LeftOut] = (), problems: Sequence[Problem] = ()
+) -> HostsPage:
+    """Compares the hosts of a run.
+
+    Args:
+        summaries: at least one, in the order of the hosts.
+        left_out: hosts that could not be read.
+        problems: of the run. Files that are no profile are hosts left out, unless a host of that name was read.
+    """
+    missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
+    shortcomings = _shortcomings(summaries)
+    # where no host is whole, one of those that are not is all there is to show
+    taking = [at for at, why in enumerate(shortcomings) if not why and summaries[at].steps is not None]
+    taking = taking or [at for at, summary in enumerate(summaries) if summary.steps is not None][:1]
+    common = common_steps([summaries[at] for at in taking] or summaries)
+    steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
+    rows = tuple(
+        _row(summary, at, steps, why) for at, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
+    )
+    verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
+    return HostsPage(
+        rows=rows,
+        steps=steps,
+        verdict=verdict,
+        statement=statement,
+        straggler=straggler,
+        left_out=missing,
+        unknown=why_unknown(rows, summaries, common.note),
+        warnings=tuple(dict.fromkeys((*warnings_of(summaries, common.remarks), *_apart(rows), *notes))),
+    )
+
+
+# --- who takes part ------------------------------------------------------------------------------------------------
+
+
+def _missing(
+    read: set[str], left_out: Sequence[LeftOut], problems: Sequence[Problem]
+) -> tuple[tuple[LeftOut, ...], list[str]]:
+    """The hosts that are left out, each once, by name; and what else is wrong with the run."""
+    found = {out.host: out for out in left_out}
+    notes: list[str] = []
+    for problem in problems:
+        host = host_name(problem.subject.rpartition("/")[2])
+        if problem.code in _NO_HOST and host not in read:
+            found.setdefault(host, LeftOut(host, problem.sentence))
+        else:
+            notes.append(problem.sentence)
+    return tuple(sorted(found.values(), key=lambda out: natural_key(out.host))), notes
+
+
+def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
+    """Why each host cannot be compared; empty for one that can.
+
+    What is lost of a host makes it look faster than it was: its slowest core may be gone, or the end of a step. A file
+    may also end between two planes, which shows only in that most hosts have more cores.
+    """
+    having = [0 if summary.steps is None else len(summary.steps.core_names) for summary in summaries]
+    usual = max(set(having), key=lambda cores: (having.count(cores) if cores else 0, cores))
+    found: list[str] = []
+    for summary, cores in zip(summaries, having, strict=True):
+        why = ""
+        if any(problem.code in ("truncated", "damaged") for problem in summary.problems):
+            is_cut = any(problem.code == "truncated" for problem in summary.problems)
+            why = "its file is cut off" if is_cut else "its file is damaged"
+        elif 0 < cores < usual:
+            of = f"of its {summary.core_count:,} cores" if cores < summary.core_count else f"core{'s' * (cores > 1)}"
+            why = f"only {cores:,} {of} {'has' if cores == 1 else 'have'} steps, and {usual:,} of other hosts"
+        found.append(why)
+    return found
+
+
+def _apart(rows: Sequence[HostRow]) -> list[str]:
+    """A sentence on each reason why hosts with steps take no part."""
+    hosts: dict[str, list[str]] = {}
+    for row in rows:
+        if row.not_compared and len(rows) > 1:
+            hosts.setdefault(row.not_compared, []).append(row.host)
+    return [_is_apart(names, why) for why, names in hosts.items()]
+
+
+def _is_apart(hosts: Sequence[str], why: str) -> str:
+    return f"{examples(hosts)} {'is' if len(hosts) == 1 else 'are'} not compared with the others: {why}"
+
+
+# --- the shared steps ----------------------------------------------------------------------------------------------
+
+
+def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: StepGrid) -> HostSteps:
+    sources = [(at, summaries[at].steps) for at in among]
+    having = [at for at, steps in sources if steps is not None and steps.source == grid.source]
+    taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
+    rows = tuple(having[at] for at in taking.tolist())
+    parts = _parts(grid)
+    own = grid.duration_ps - parts[:, :, _WAIT]
+    own_ps, duration_ps = (_longest(values, core_hosts, len(rows)) for values in (own, grid.duration_ps))
+    return HostSteps(
+        names=grid.names,
+        rows=rows,
+        core_names=grid.core_names,
+        core_hosts=core_hosts.astype(np.int64),
+        parts_ps=parts,
+        duration_ps=duration_ps,
+        own_ps=own_ps,
+        slowest=own_ps.argmax(axis=0),
+    )
+
+
+def _longest(values: Int64s, core_hosts: Int64s, hosts: int) -> Int64s:
+    """int64[hosts, steps]: of each host's slowest core."""
+    return np.stack([values[core_hosts == host].max(axis=0) for host in range(hosts)])
+
+
+def _parts(grid: StepGrid) -> Int64s:
+    """int64[cores, steps, len(PARTS)]: each core's step taken apart; what does not fit into the step is cut."""
+    collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
+    waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
+    least = _least_taking_part(collective)
+    wanted: Mapping[Part, Int64s] = {
+        "wait": collective - np.minimum(collective, least),
+        "collective": np.minimum(collective, least),
+        "input": grid.part_ps[:, :, INFEED],
+        "output": grid.part_ps[:, :, OUTFEED],
+        "transfer": grid.part_ps[:, :, HOST_TRANSFER],
+        "idle": np.maximum(idle - waits_on_host, 0),
+    }
+    parts = np.zeros((*grid.duration_ps.shape, len(PARTS)), np.int64)
+    left = np.maximum(grid.duration_ps, 0)
+    for name, times in wanted.items():
+        taken = np.clip(times, 0, left)
+        parts[:, :, PARTS.index(name)] = taken
+        left = left - taken
+    parts[:, :, PARTS.index("compute")] = left
+    return parts
+
+
+def _least_taking_part(collective: Int64s) -> Int64s:
+    """int64[steps]: the least time of any core in collectives; cores that have none are not among those who meet."""
+    most = np.iinfo(np.int64).max
+    least: Int64s = np.where(collective > 0, collective, most).min(axis=0)
+    return np.where(least == most, 0, least)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _row(summary: HostSummary, at: int, steps: HostSteps | None, not_compared: str) -> HostRow:
+    grid = summary.steps
+    mine = steps.rows.index(at) if steps is not None and at in steps.rows else None
+    own_ps = slowest_in = cost_ps = parts = None
+    if steps is not None and mine is not None:
+        own_ps = float(steps.own_ps[mine].mean())
+        parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
+        if len(steps.rows) > 1:
+            excess = _excess(steps, mine)
+            slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
+    watched, active = (sum(getattr(chip, name) for chip in summary.duty) for name in ("total_ps", "active_ps"))
+    return HostRow(
+        host=summary.host,
+        device_type=summary.device.device_type if summary.device else None,
+        cores=summary.core_count + summary.gpu_count,
+        step_time=None if grid is None else step_time(grid.longest_ps.astype(np.float64), grid.source),
+        not_compared=not_compared,
+        common_steps=0 if steps is None or mine is None else len(steps),
+        own_ps=own_ps,
+        slowest_in=slowest_in,
+        cost_ps=cost_ps,
+        parts_ps=None if parts is None else tuple(parts.tolist()),
+        idle_percent=percent_of(summary.total_ps - summary.self_ps, summary.total_ps),
+        input_percent=_part_percent(parts, "input") if grid is not None and grid.input_source else None,
+        collective_percent=_part_percent(parts, "collective", "wait"),
+        wait_percent=_part_percent(parts, "wait") if steps is not None and len(steps.core_names) > 1 else None,
+        duty_percent=percent_of(active, watched),
+        mxu_percent=summary.mxu_percent,
+        hbm_percent=summary.hbm_percent,
+        profile_duration_ps=summary.profile_duration_ps,
+        problems=(*((_is_apart([summary.host], not_compared),) if not_compared else ()), *_problems(summary)),
+    )
+
+
+def _excess(steps: HostSteps, host: int) -> NDArray[np.float64]:
+    """float64[steps]: how much longer a host's own time is than that of the slowest of the others, not below 0."""
+    others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
+    excess: NDArray[np.float64] = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
+    return excess
+
+
+def _part_percent(parts: NDArray[np.float64] | None, *names: Part) -> float | None:
+    if parts is None:
+        return None
+    return percent_of(sum(float(parts[PARTS.index(name)]) for name in names), float(parts.sum()))
+
+
+def _problems(summary: HostSummary) -> tuple[str, ...]:
+    found = [problem.sentence for problem in summary.problems]
+    found += [f"the profiler reports: {text}" for text in summary.warnings]
+    if not summary.core_count and not summary.gpu_count:
+        found.append(NO_DEVICE)
+    return tuple(found)

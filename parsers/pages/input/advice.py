@@ -1,0 +1,163 @@
+"""What to do about a program's input: a sentence or two on the largest part, with the op to begin at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
+from tpuprof.parsers.pages.overview.model import Bottleneck
+from tpuprof.parsers.steps.grid import InputSource
+
+_LONGEST_NAME = 80
+"""Characters of an op's name that go into a sentence; its end says most."""
+
+NO_EVENTS = (
+    "The profile holds no input events: no infeed on the device, and no tf.data, Grain or transfer event on the host.",
+    "Capture with host_tracer_level=2, and for a loader written in Python with python_tracer_level=1.",
+    "Feed the program through tf.data or Grain, which record their stages, or wrap the loader's next() in "
+    "jax.profiler.TraceAnnotation('IteratorGetNext').",
+    "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be told from other idle time.",
+)
+"""What to turn on where a profile tells nothing about input."""
+
+NO_HOST_EVENTS = (
+    "The steps wait for input, and no event of the host says for what: capture with host_tracer_level=2, load through "
+    "tf.data or Grain, whose stages show here, or put jax.profiler.TraceAnnotation around the loader's own.",
+)
+_UNKNOWN = "Whether the steps wait for input is unknown, so this is about the largest part of the host's input work."
+_APART = (
+    "Few steps, if any, are seen to wait for input or to send it: what the host does for input runs apart from them."
+)
+
+_PARTS: Mapping[str, str] = {
+    "Enqueue": "Handing data to the device takes most of the host's input time, {op} before all: send fewer and larger "
+    "arrays, and hand over the next batch while the device works on this one.",
+    "Demanded file read": "Reading files as they are asked for takes most of the host's input time, {op} before all: "
+    "read ahead of the need, with prefetch(tf.data.AUTOTUNE) behind it or a parallel interleave over the files.",
+    "Advanced file read": "Reading files takes most of the host's input time although it runs ahead, {op} before all: "
+    "read more files at once (cycle_length and num_parallel_calls of interleave), use a larger read buffer, or bring "
+    "the files nearer.",
+    "Preprocessing": "Preprocessing takes most of the host's input time, {op} before all: {hint}.",
+    "Unknown": "No op says what the host does for most of its input time: read and preprocess through tf.data or "
+    "Grain, whose stages show here, or put jax.profiler.TraceAnnotation around the loader's own.",
+    WAIT: "The loader is slower than the device: the program waits in {op}. Give it more workers or threads, let it "
+    "prefetch more, or let it do less for each batch.",
+    TRANSFER: "Moving data to the device takes most of the input time, {op} before all: put the next batch on the "
+    "device while a step runs (device_put one step ahead, prefetch_to_device), and send small types (uint8, bfloat16), "
+    "converting on the device.",
+    PRODUCE: "Making batches takes the time, {op} before all: give it more workers, or less to do for each batch.",
+}
+_INSIDE = (
+    "What the loader does in there is not in the profile: capture with python_tracer_level=1, or load through tf.data "
+    "or Grain, whose stages record themselves."
+)
+
+# What helps a stage, by what its name holds; the first that fits counts.
+_HINTS: tuple[tuple[str, str], ...] = (
+    (
+        "generator",
+        "it runs Python for one element after the other, so let several generators run under interleave, or "
+        "use ops of tf.data",
+    ),
+    ("parallelmap", "it is parallel already, so batch before mapping, cache what does not change, or do it offline"),
+    (
+        "map",
+        "set num_parallel_calls=tf.data.AUTOTUNE (in Grain more workers), batch before mapping, or cache what does "
+        "not change",
+    ),
+    ("shuffle", "take a smaller buffer, and shuffle the names of files instead"),
+    ("batch", "set num_parallel_calls of batch, and hand it elements of one shape"),
+    (
+        "",
+        "run it in parallel (num_parallel_calls=tf.data.AUTOTUNE; in Grain more workers), cache what does not change, "
+        "or do it offline",
+    ),
+)
+
+MUCH_WAITING = 20.0
+"""A step that waits for this share of its time is worth a sentence where steps as a rule do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What advice looks at of an op."""
+
+    name: str
+    category: XprofCategory | InputCategory
+    self_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How the steps wait, where that is known: the step that waits most, its share and the median step's, 0-100."""
+
+    worst: str
+    most: float
+    usual: float
+
+
+def advice_of(
+    parts: Mapping[str, float],
+    ops: Sequence[Advised],
+    bottleneck: Bottleneck,
+    source: InputSource | None,
+    waiting: Waiting | None,
+    has_steps: bool,
+) -> tuple[str, ...]:
+    """What to do, most useful first.
+
+    Args:
+        parts: the breakdown, time by category of XProf's; empty where it is unknown.
+        ops: all rows of the op table.
+        source: what tells waiting.
+    """
+    share = bottleneck.input_percent
+    if bottleneck.classification == "device":
+        return _nothing_to_do(waiting)
+    if not ops and source is None:
+        return NO_EVENTS[:-1] if has_steps else NO_EVENTS
+    part = _largest(parts, ops)
+    if share is not None:
+        return _about(part or "Unknown", ops) if ops else NO_HOST_EVENTS
+    if not has_steps:
+        return (_UNKNOWN, *_about(part or "Unknown", ops))
+    return (_APART, *(_about(part, ops) if part is not None and part in parts else ()))
+
+
+def _nothing_to_do(waiting: Waiting | None) -> tuple[str, ...]:
+    words = "Little to gain here: look at the device's ops first."
+    if waiting is None or waiting.most < MUCH_WAITING or waiting.usual >= waiting.most / 2:
+        return (words,)
+    stands = f"Step {waiting.worst} stands out: it waits {waiting.most:.1f}% of its time, the median step "
+    return (words, f"{stands}{waiting.usual:.1f}%. See what the host did before it.")
+
+
+def _about(part: str, ops: Sequence[Advised]) -> tuple[str, ...]:
+    """On a part, with the op to begin with."""
+    name = _name_in(part, ops)
+    if name is None:
+        return (_PARTS["Unknown"],)
+    stage = name.rpartition("::")[2].lower()
+    hint = next(hint for word, hint in _HINTS if word in stage)
+    return (_PARTS[part].format(op=name, hint=hint), *([_INSIDE] if part == WAIT else []))
+
+
+def _largest(parts: Mapping[str, float], ops: Sequence[Advised]) -> str | None:
+    """The part to begin with: moving data where that takes longer than waiting for it, else what makes the data."""
+    feeding = {kind: sum(op.self_ps for op in ops if op.category == kind) for kind in (WAIT, TRANSFER, PRODUCE)}
+    if feeding[TRANSFER] > max(feeding[WAIT], *parts.values(), 0):
+        return TRANSFER
+    if any(parts.values()):
+        return max(parts, key=lambda part: parts[part])
+    best = max(feeding, key=lambda kind: feeding[kind])
+    return best if feeding[best] else None
+
+
+def _name_in(part: str, ops: Sequence[Advised]) -> str | None:
+    """The op of a part with the most self time; one that only waits for the stage before it (prefetch) comes last."""
+    rows = [op for op in ops if op.category == part and op.self_ps > 0]
+    if not rows:
+        return None
+    name = max(rows, key=lambda op: (not op.name.endswith("::Prefetch"), op.self_ps)).name
+    return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"

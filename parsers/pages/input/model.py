@@ -1,0 +1,161 @@
+"""What the input pipeline page holds: plain values, no screen; times are picoseconds until they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tpuprof.parsers.ops.host.input_categories import InputCategory, XprofCategory
+from tpuprof.parsers.pages.overview.model import Bottleneck
+from tpuprof.parsers.steps.model import StepTime
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.steps.grid import InputSource
+
+
+NO_CORE_WAITS = "no core waited for input in these steps"
+
+OpGroup = Literal["input_op", "device_feed"]
+"""input_op: an op as XProf lists them. device_feed: an event that hands input to the device, known by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class InfeedPercent:
+    """Share of step time spent waiting for input over the steps, each with the core that waits most; 0-100.
+
+    The standard deviation is of the sample (n - 1), 0 for one step.
+    """
+
+    average: float
+    standard_deviation: float
+    median: float
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepWait:
+    """How one step waits for input; all but name and duration are `None` where nothing tells.
+
+    Attributes:
+        name: of the step.
+        duration_ps: on its slowest core.
+        wait_ps: on the core that waits most.
+        percent_average, percent_minimum, percent_maximum: of the step's duration, over cores; 0-100.
+        core: the core that waits most as ``host:ordinal``; `None` too where no core waits.
+    """
+
+    name: str
+    duration_ps: int
+    wait_ps: int | None
+    percent_average: float | None
+    percent_minimum: float | None
+    percent_maximum: float | None
+    core: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputOp:
+    """One row of the op table.
+
+    Attributes:
+        name, category: as shown.
+        group: whether XProf lists it.
+        stage_id: of a pipeline stage with a number, else 0.
+        occurrences: count.
+        total_ps, self_ps: over all threads and hosts; total includes the ops inside.
+        total_percent, self_percent: of the self time of the rows of its group; more than 100 where ops nest.
+    """
+
+    name: str
+    category: XprofCategory | InputCategory
+    group: OpGroup
+    stage_id: int
+    occurrences: int
+    total_ps: int
+    self_ps: int
+    total_percent: float
+    self_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A row of the op table in its place in the pipeline.
+
+    Attributes:
+        op: index of the row.
+        label: its name without that of the stage around it.
+        depth: stages around it that are in the table; parent: index of the innermost in `stages`, -1 for none.
+    """
+
+    op: int
+    label: str
+    depth: int
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputBreakdown:
+    """Where the host's input time goes, in picoseconds.
+
+    Enqueue is its self time. The others are self time scaled so that enqueue keeps the share of time that infeed
+    enqueues take; without infeed they are plain self time.
+    """
+
+    enqueue_ps: float
+    demanded_file_read_ps: float
+    advanced_file_read_ps: float
+    preprocessing_ps: float
+    unclassified_ps: float
+
+
+@dataclass(frozen=True, slots=True)
+class InputPipelinePage:
+    """The whole page.
+
+    Attributes:
+        hosts: names of the hosts that the figures cover.
+        step_time: as on the overview; `None` where there are no steps.
+        source: what tells the time that steps wait for input.
+        infeed_percent: `None` where nothing tells.
+        steps: in order of time.
+        breakdown: `None` where the host ran no input op.
+        ops: XProf's input ops, then the others; each by self time, then name.
+        stages: the same rows as a forest (`stages_of`).
+        bottleneck: as on the overview.
+        next_steps: what to do about the input, most useful first.
+        unknown: dotted JSON key to the reason why the figure is `None`.
+        warnings: plain sentences about the profile itself.
+    """
+
+    hosts: tuple[str, ...]
+    step_time: StepTime | None
+    source: InputSource | None
+    infeed_percent: InfeedPercent | None
+    steps: tuple[StepWait, ...]
+    breakdown: InputBreakdown | None
+    ops: tuple[InputOp, ...]
+    stages: tuple[Stage, ...]
+    bottleneck: Bottleneck
+    next_steps: tuple[str, ...]
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def has_input_events(self) -> bool:
+        """Whether anything in the profile is about input: infeed on the device, or an event of the host."""
+        return bool(self.ops) or self.source is not None
+
+    @property
+    def worst_step(self) -> int | None:
+        """The step with the largest share of waiting; `None` where none waits."""
+        shares = [step.percent_maximum or 0.0 for step in self.steps]
+        return shares.index(max(shares)) if any(shares) else None
+
+    def totals(self) -> Mapping[XprofCategory | InputCategory, int]:
+        """Self time of the ops of each category."""
+        sums: dict[XprofCategory | InputCategory, int] = {}
+        for op in self.ops:
+            sums[op.category] = sums.get(op.category, 0) + op.self_ps
+        return sums

@@ -1,0 +1,1 @@
+"""The op pages: HLO ops, op profile, framework ops, roofline."""

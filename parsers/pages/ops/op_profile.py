@@ -1,0 +1,356 @@
+"""The op profile: a tree of where the cores' time went, by program, by category or by framework scope.
+
+XProf's page is `op_profile_builder.cc`; the differences, each on purpose:
+
+- A node's time is the self time of everything under it. So children always add up to their parent; in XProf the self
+  time of ops that hold others (`while`, `call`) is in its program but in none of its categories.
+- A node's utilization is its work over its time, at the nominal clock. XProf divides the work of the root and of
+  programs by times that leave idle out or count inner ops twice.
+- Ops named ``region…`` and ops without ids stand in the tree; XProf drops them.
+- Duplicates are grouped within a program. XProf's tree by category also takes ops for duplicates that merely have one
+  name in several programs.
+- Missing counts are NaN, not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
+from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
+
+Grouping = Literal["program", "category", "provenance"]
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+
+NodeKind = Literal["root", "program", "category", "scope", "duplicates", "op", "idle"]
+
+SortBy = Literal["time", "wasted"]
+
+NO_CATEGORY = "unknown category"
+IDLE = "IDLE"
+MUCH_IDLE = 0.2
+"""Idle share from which on it is what to look at first, unless one op wastes more."""
+
+MOST_SCOPES = 200
+"""Framework scopes around an op that have nodes of their own."""
+
+MOST = 0.9
+"""The share of a node's time that its children shown under "top 90 %" make up."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpTree:
+    """A tree as columns over its m nodes; node 0 is the root.
+
+    Attributes:
+        by: what it is grouped by.
+        kind, name: of each node. A group of duplicates has the name of its longest op and the number of the others.
+        parent: int64[m], -1 for the root.
+        row: int64[m]; for an op its row in the ops page, for duplicates that of their longest op, else -1.
+        time_ps: int64[m]; self time of all ops under the node; of the root the cores' whole time, idle included.
+        occurrences: int64[m].
+        work: float64[m, WORK_COUNT]; of all ops under it that hold no others, NaN where none has a count.
+        rates: over `time_ps`.
+        time_fraction: float64[m] of the root's time (0-1), NaN without any time.
+        wasted_fraction: float64[m] of the root's time; of an op its time fraction times what is left of the better used
+            of the matrix unit's peak and the HBM's, NaN where neither is known; of other nodes the sum over their ops.
+            Idle time is wasted whole. (XProf takes a node's mean utilization, so that a part may waste more than all.)
+        order: int64[m]; nodes by parent, then by time (longest first), then by name.
+        begin, end: int64[m]; the children of node i are `order[begin[i]:end[i]]`.
+    """
+
+    by: Grouping
+    kind: tuple[NodeKind, ...]
+    name: tuple[str, ...]
+    parent: Int64s
+    row: Int64s
+    time_ps: Int64s
+    occurrences: Int64s
+    work: NDArray[np.float64]
+    rates: Rates
+    time_fraction: NDArray[np.float64]
+    wasted_fraction: NDArray[np.float64]
+    order: Int64s
+    begin: Int64s
+    end: Int64s
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def child_count(self, node: int) -> int:
+        """Number of children."""
+        return int(self.end[node] - self.begin[node])
+
+    def children(self, node: int, sort: SortBy = "time") -> Int64s:
+        """All children, the longest or the most wasteful first; nodes of unknown waste come last."""
+        found = self.order[self.begin[node] : self.end[node]]
+        if sort == "time":
+            return found
+        return found[np.argsort(-np.nan_to_num(self.wasted_fraction[found], nan=-1.0), kind="stable")]
+
+    def top_children(self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False) -> tuple[Int64s, int]:
+        """The first `limit` children (0: all), with `most` no more than make up 90 % of the node's time.
+
+        Returns:
+            The children, and how many are left out.
+        """
+        found = self.children(node, sort)
+        kept = len(found)
+        if most:
+            whole = self.time_ps[node] * MOST
+            kept = min(kept, int(np.searchsorted(np.cumsum(self.time_ps[found]), whole)) + 1)
+        if limit:
+            kept = min(kept, limit)
+        return found[:kept], len(found) - kept
+
+    def path(self, node: int) -> list[int]:
+        """The node's ancestors from the root down, and itself."""
+        way = [node]
+        while self.parent[way[-1]] >= 0:
+            way.append(int(self.parent[way[-1]]))
+        return way[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class OpProfilePage:
+    """The op profile.
+
+    Attributes:
+        ops: the ops that the trees are made of.
+        by_program, by_category, by_provenance: the trees.
+        headline: what to look at first, in a sentence or two.
+    """
+
+    ops: OpsPage
+    by_program: OpTree
+    by_category: OpTree
+    by_provenance: OpTree
+    headline: str
+
+    def tree(self, by: Grouping) -> OpTree:
+        """One of the trees."""
+        return {"program": self.by_program, "category": self.by_category, "provenance": self.by_provenance}[by]
+
+
+def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
+    """The trees over some ops; without idle time all fractions are of the ops' self time."""
+    duplicates = ops.table.texts("deduplicated_name")
+    trees = {by: op_tree(ops, by, duplicates, with_idle) for by in GROUPINGS}
+    return OpProfilePage(
+        ops, trees["program"], trees["category"], trees["provenance"], headline(trees["program"], ops, with_idle)
+    )
+
+
+def provenance_parts(framework_op: str) -> list[str]:
+    """The scopes of a framework op, outermost first: ``jit(f)/mlp/dot_general:`` gives three.
+
+    Slashes within parentheses or brackets do not split; the type behind the last colon is cut off.
+    """
+    parts, depth, begin = [], 0, 0
+    for at, character in enumerate(framework_op):
+        if character in "([":
+            depth += 1
+        elif character in ")]":
+            depth = max(0, depth - 1)
+        elif character == "/" and not depth:
+            parts.append(framework_op[begin:at])
+            begin = at + 1
+    parts.append(framework_op[begin:].partition(":")[0])
+    return [part for part in parts if part]
+
+
+class _Builder:
+    """Grows a tree level by level: each level gives every op the node that it goes under."""
+
+    def __init__(self, ops: OpsPage) -> None:
+        table = ops.table
+        self.kinds: list[NodeKind] = ["root"]
+        self.names: list[str] = [""]
+        self.parents: list[Int64s] = [np.array([-1], np.int64)]
+        self.rows: list[Int64s] = [np.array([-1], np.int64)]
+        self._self_ps = table.self_ps
+        self._occurrences = table.occurrences
+        self._work = work_of(table)
+        self._normalized = table.self_ps * clock_scale(table)
+        self._wasted = _wasted_ps(self._work, table.self_ps.astype(np.float64), self._normalized, ops.peaks)
+        everything = np.zeros(len(table), np.int64)
+        self.time_ps = [sum_by_key(everything, table.self_ps, 1)]
+        self.occurrences = [table.occurrences.sum(keepdims=True)]
+        self.normalized = [np.array([self._normalized.sum()])]
+        self.work = [summed_rows(self._work, everything, 1)]
+        self.wasted = [summed_rows(self._wasted, everything, 1)]
+        self.node = everything
+        """int64[n]: the node under which each op stands so far."""
+
+    def level(self, kind: NodeKind, code: Int64s, name: Callable[[int], str], chosen: Int64s | None = None) -> None:
+        """Adds a node for each (node so far, code) of the chosen ops (rows); `name` takes the first op of each."""
+        rows = np.arange(len(self.node)) if chosen is None else chosen
+        if not len(rows):
+            return
+        keys = self.node[rows] * (int(code.max(initial=0)) + 1) + code[rows]
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        leaders = rows[first]
+        self.parents.append(self.node[leaders])
+        self.rows.append(leaders if kind in ("op", "duplicates") else np.full(len(leaders), -1, np.int64))
+        base = len(self.names)
+        self.kinds += [kind] * len(leaders)
+        self.names += map(name, leaders.tolist())
+        count = len(leaders)
+        self.time_ps.append(sum_by_key(inverse, self._self_ps[rows], count))
+        self.occurrences.append(sum_by_key(inverse, self._occurrences[rows], count))
+        self.normalized.append(np.bincount(inverse, self._normalized[rows], minlength=count))
+        self.work.append(summed_rows(self._work[rows], inverse, count))
+        self.wasted.append(summed_rows(self._wasted[rows], inverse, count))
+        self.node[rows] = base + inverse
+
+    def idle(self, time_ps: int) -> None:
+        """Adds idle time to the root, as a leaf."""
+        self.kinds.append("idle")
+        self.names.append(IDLE)
+        self.parents.append(np.zeros(1, np.int64))
+        self.rows.append(np.full(1, -1, np.int64))
+        time_ps = min(time_ps, 2**63 - 1 - int(self.time_ps[0][0]))  # only a damaged profile has more
+        self.time_ps.append(np.array([time_ps], np.int64))
+        self.time_ps[0] = self.time_ps[0] + time_ps
+        self.occurrences.append(np.zeros(1, np.int64))
+        self.normalized.append(np.array([float(time_ps)]))
+        self.normalized[0] = self.normalized[0] + time_ps
+        self.work.append(np.zeros((1, WORK_COUNT)))
+        self.wasted.append(np.array([[float(time_ps)]]))
+        self.wasted[0] = np.nan_to_num(self.wasted[0]) + time_ps
+
+
+def _wasted_ps(
+    work: NDArray[np.float64], self_ps: NDArray[np.float64], normalized_ps: NDArray[np.float64], peaks: Peaks
+) -> NDArray[np.float64]:
+    """float64[n, 1]: self time of each op times what is left of the better used peak; NaN where none is known."""
+    found = rates(work, self_ps, normalized_ps, peaks)
+    used = np.stack([found.flops_utilization, found.bandwidth_utilization[:, 0]], axis=1)
+    best = np.where(np.isfinite(used).any(axis=1), np.minimum(np.nan_to_num(used).max(axis=1), 1.0), np.nan)
+    return np.asarray(self_ps * (1.0 - best))[:, None]
+
+
+def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bool = True) -> OpTree:
+    """One tree over all ops.
+
+    Args:
+        duplicates: the `deduplicated_name` of each op, empty where it has none.
+        with_idle: whether idle time is a node, and part of the root's time.
+    """
+    table = ops.table
+    builder = _Builder(ops)
+    category = [name or NO_CATEGORY for name in table.category]
+    if by != "category":
+        builder.level("program", _codes(ops.program), ops.program.__getitem__)
+    if by == "provenance":
+        _scopes(builder, table.framework_op)
+    builder.level("category", _codes(category), category.__getitem__)
+    _group_duplicates(builder, ops, duplicates)
+    builder.level("op", np.arange(len(table)), table.name.__getitem__)
+    if with_idle and ops.total_ps:
+        builder.idle(ops.idle_ps)
+    return _finished(builder, by, ops)
+
+
+def _codes(values: Sequence[str]) -> Int64s:
+    """A number for each distinct text."""
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+
+
+def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
+    """A level for each depth of framework scope; ops without so many scopes stay where they are."""
+    number: dict[str, int] = {}
+    which = np.array([number.setdefault(name, len(number)) for name in framework_ops], np.int64)
+    parts = [provenance_parts(name)[:MOST_SCOPES] for name in number]
+    depths = np.array(list(map(len, parts)), np.int64)
+    for depth in range(int(depths.max(initial=0))):
+        alive = np.flatnonzero(depths > depth)
+        here = {int(at): parts[at][depth] for at in alive.tolist()}
+        code = np.zeros(len(parts), np.int64)
+        code[alive] = _codes(list(here.values()))
+        rows = np.flatnonzero((depths > depth)[which])
+        builder.level("scope", code[which], lambda row, here=here: here[int(which[row])], rows)  # type: ignore[misc]
+
+
+def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]) -> None:
+    """A level for ops that are copies of one another: one program, one node so far, one deduplicated name."""
+    names = [duplicate or own for duplicate, own in zip(duplicates, ops.table.name, strict=True)]
+    code = _codes([f"{program}\0{name}" for program, name in zip(ops.program, names, strict=True)])
+    if not len(code):
+        return
+    _, inverse, counts = np.unique(builder.node * (int(code.max()) + 1) + code, return_inverse=True, return_counts=True)
+    size = counts[inverse]
+
+    def name(row: int) -> str:
+        others = int(size[row]) - 1
+        return f"{ops.table.name[row]} and {others} duplicate{'s' * (others != 1)}"
+
+    builder.level("duplicates", code, name, np.flatnonzero(size > 1))
+
+
+def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
+    parent, time_ps = np.concatenate(builder.parents), np.concatenate(builder.time_ps)
+    work, normalized = np.concatenate(builder.work), np.concatenate(builder.normalized)
+    kinds = builder.kinds
+    found = rates(work, time_ps.astype(np.float64), normalized, ops.peaks)
+    whole = int(time_ps[0])
+    fraction = time_ps / whole if whole else np.full(len(time_ps), np.nan)
+    rank = np.empty(len(kinds), np.int64)
+    rank[sorted(range(len(kinds)), key=builder.names.__getitem__)] = np.arange(len(kinds))
+    order = np.lexsort((rank, -time_ps, parent)).astype(np.int64)
+    nodes = np.arange(len(kinds))
+    return OpTree(
+        by=by,
+        kind=tuple(kinds),
+        name=tuple(builder.names),
+        parent=parent,
+        row=np.concatenate(builder.rows),
+        time_ps=time_ps,
+        occurrences=np.concatenate(builder.occurrences),
+        work=work,
+        rates=found,
+        time_fraction=fraction,
+        wasted_fraction=np.concatenate(builder.wasted)[:, 0] / (whole or np.nan),
+        order=order,
+        begin=np.searchsorted(parent[order], nodes, side="left").astype(np.int64),
+        end=np.searchsorted(parent[order], nodes, side="right").astype(np.int64),
+    )
+
+
+def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
+    """How well the device is used over all, and what to look at first: idle time, or the op that wastes most."""
+    if not len(ops):
+        return f"No ops: {ops.unknown.get('ops', 'the profile holds none')}."
+    leaves = np.array([kind == "op" for kind in tree.kind], np.bool_)
+    wasted = np.where(leaves, np.nan_to_num(tree.wasted_fraction), 0.0)
+    worst = int(wasted.argmax())
+    idle = ops.idle_ps / ops.total_ps if with_idle and ops.total_ps else 0.0
+    if idle > max(MUCH_IDLE, float(wasted[worst])):
+        return f"{_overall(tree)} Look first at the idle time: {_percent(idle)} of the cores' time."
+    if not wasted[worst]:
+        return _overall(tree)
+    row = int(tree.row[worst])
+    bound, reached = ops.rates.bound_name(row), _percent(float(ops.rates.efficiency[row]))
+    why = "no FLOPs or bytes are counted for it" if bound == "unknown" else f"at {reached} of what {bound} allows"
+    share = _percent(float(tree.time_fraction[worst]))
+    return f"{_overall(tree)} Look first at {tree.name[worst]}: {share} of all time, {why}."
+
+
+def _overall(tree: OpTree) -> str:
+    flops, hbm = float(tree.rates.flops_utilization[0]), float(tree.rates.bandwidth_utilization[0, 0])
+    parts = [f"{what} {_percent(value)}" for value, what in ((flops, "FLOPS"), (hbm, "HBM")) if np.isfinite(value)]
+    return f"{', '.join(parts)} of peak." if parts else "No peaks are known."
+
+
+def _percent(fraction: float) -> str:
+    """With one decimal; what is not zero never reads as zero."""
+    return "<0.1%" if 0 < fraction < 0.0005 else f"{100 * fraction:.1f}%"

@@ -1,0 +1,133 @@
+"""The page of all HLO ops: one row an op, as columns, with rates and what bounds each (XProf's `hlo_stats`).
+
+Differences from XProf: shares are those of `op_stats_to_hlo_stats.cc` (of the cores' whole time, idle included), but a
+figure that the profile lacks is NaN, not 0; programs have their names, not XProf's ``main``, where the profile names
+them nowhere but in its `XLA Modules` lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.roofline import Rates, table_rates
+from tpuprof.parsers.ops.table import OpTable, merge_tables
+from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
+
+NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
+NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
+NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
+UNKNOWN_PROGRAM = "unknown program"
+
+
+@dataclass(frozen=True, slots=True)
+class OpsPage:
+    """All HLO ops of some hosts, the one with most self time first (ties by name).
+
+    Attributes:
+        hosts: names of the hosts that the figures cover.
+        device_type: as the profile names it, None where it does not.
+        core_count: TensorCores over all hosts; times are summed over them.
+        peaks: of one core.
+        table: time and work, n rows.
+        program: name of each row's HLO module with its program id, ``jit_step(7)``; `UNKNOWN_PROGRAM` without an id.
+        op_class: what the core does during each row.
+        rates: rates over the rows' total time.
+        total_ps, idle_ps: the cores' whole time, and what of it no op fills.
+        self_fraction, cumulative_fraction: float64[n]; self time as a fraction (0-1) of the whole, NaN without any.
+        time_scale: self time at the nominal clock over self time measured (DVFS), None where the profile does not say.
+        simulated: the profile says of itself that its times were composed, not measured.
+        unknown: dotted JSON key to the reason why figures are missing.
+        warnings: plain sentences about the profile itself.
+    """
+
+    hosts: tuple[str, ...]
+    device_type: str | None
+    core_count: int
+    peaks: Peaks
+    table: OpTable
+    program: tuple[str, ...]
+    op_class: tuple[OpClass, ...]
+    rates: Rates
+    total_ps: int
+    idle_ps: int
+    self_fraction: NDArray[np.float64]
+    cumulative_fraction: NDArray[np.float64]
+    time_scale: float | None
+    simulated: bool
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
+    """All HLO ops over some hosts of a run (at least one)."""
+    merged = merge_tables([summary.table for summary in summaries])
+    table = merged.take(_by_self_time(merged))
+    device = device_of(summaries)
+    peaks = device.peaks if device is not None else Peaks()
+    total = sum(summary.total_ps for summary in summaries)
+    busy = sum(summary.self_ps for summary in summaries)
+    self_fraction = table.self_ps / total if total else np.full(len(table), np.nan)
+    scale = clock_scale(table)
+    has_scale = table.has_time_scale
+    unknown: dict[str, str] = {}
+    why = why_no_ops(summaries)
+    if why:
+        unknown["ops"] = why
+    for key, peak, reason in (
+        ("flops_utilization", peaks.flops_per_second, NO_PEAK_FLOPS),
+        ("hbm_bandwidth_utilization", peaks.hbm, NO_PEAK_HBM),
+    ):
+        if peak is None:
+            unknown[f"ops[].{key}"] = why or reason
+    if not (has_scale and busy):
+        unknown["time_scale"] = "no op took any time" if has_scale else NO_TIME_SCALE
+    return OpsPage(
+        hosts=tuple(summary.host for summary in summaries),
+        device_type=device.device_type if device is not None else None,
+        core_count=sum(summary.core_count for summary in summaries),
+        peaks=peaks,
+        table=table,
+        program=_programs(table, summaries),
+        op_class=table.classes(),
+        rates=table_rates(table, peaks),
+        total_ps=total,
+        idle_ps=total - busy,
+        self_fraction=self_fraction,
+        cumulative_fraction=np.cumsum(self_fraction),
+        time_scale=float(table.self_ps @ scale) / busy if has_scale and busy else None,
+        simulated=any(summary.simulated for summary in summaries),
+        unknown=unknown,
+        warnings=warnings_of(summaries),
+    )
+
+
+def clock_scale(table: OpTable) -> NDArray[np.float64]:
+    """float64[n]: time at the nominal clock over time measured, of each op; 1 where it took no time."""
+    return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
+
+
+def _by_self_time(table: OpTable) -> NDArray[np.intp]:
+    """Rows by self time, longest first; ties by name."""
+    names = sorted(range(len(table)), key=table.name.__getitem__)
+    rank = np.empty(len(table), np.int64)
+    rank[names] = np.arange(len(table))
+    return np.lexsort((rank, -table.self_ps))
+
+
+def _programs(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[str, ...]:
+    known: dict[int, str] = {}
+    for summary in reversed(summaries):
+        known.update(summary.programs)
+    ids, inverse = np.unique(table.program_id, return_inverse=True)
+    shown = [f"{known.get(number, 'program')}({number})" if number else UNKNOWN_PROGRAM for number in ids.tolist()]
+    return tuple(map(shown.__getitem__, inverse.tolist()))

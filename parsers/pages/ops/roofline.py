@@ -1,0 +1,134 @@
+"""The roofline page: the device's peaks, and the program, its steps and its ops under them (XProf's `roofline_model`).
+
+The program's time is the cores' whole time with idle; its work that of all ops but those which hold others. Without
+infeed and outfeed ops, their time is left out of it as well. Different from XProf: a step's time is the sum of each
+core's own step, not the longest core's times their number; ops that start where a step ends belong to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
+from tpuprof.parsers.pages.common import common_steps, why_no_ops
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.times import INFEED, OUTFEED
+
+LONGEST_PS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePoints:
+    """Some points under the roof, one row each.
+
+    Attributes:
+        name: ``program``, or the step's name.
+        total_ps: int64[n]; time over all cores.
+        work: float64[n, WORK_COUNT].
+        rates: of that work in that time.
+    """
+
+    name: tuple[str, ...]
+    total_ps: Int64s
+    work: NDArray[np.float64]
+    rates: Rates
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePage:
+    """The roofline.
+
+    Attributes:
+        ops: the ops with their rates, and the peaks.
+        with_infeed: whether infeed and outfeed ops count.
+        counts: bool[n] over the rows of `ops`; False for infeed and outfeed ops that are left out.
+        program: one point over the whole capture.
+        average_step: one point, the mean over all steps; none without steps.
+        steps: a point a step, in order of time.
+        step_source: markers or inferred periods, None without steps.
+        unknown: dotted JSON key to the reason why figures are missing.
+        warnings: plain sentences about the profile itself.
+    """
+
+    ops: OpsPage
+    with_infeed: bool
+    counts: NDArray[np.bool_]
+    program: RooflinePoints
+    average_step: RooflinePoints
+    steps: RooflinePoints
+    step_source: StepSource | None
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: bool = True) -> RooflinePage:
+    """The roofline over some hosts of a run, given its HLO ops."""
+    is_feed = feeds(ops.table)
+    counts = np.ones(len(ops), np.bool_) if with_infeed else ~is_feed
+    left_out = 0 if with_infeed else int(ops.table.self_ps[is_feed].sum())
+    work = _added(work_of(ops.table)[counts])
+    time = np.array([min(max(0, ops.total_ps - left_out), LONGEST_PS)], np.int64)
+    program = _points(("program",), time, work[None], ops)
+    common = common_steps(summaries)
+    grid = common.grid
+    unknown = dict(ops.unknown)
+    unknown.pop("time_scale", None)
+    if grid is None:
+        unknown["steps"] = why_no_ops(summaries) or common.note
+    times, step_work = (
+        _steps(grid, with_infeed) if grid is not None else (np.zeros(0, np.int64), np.zeros((0, WORK_COUNT)))
+    )
+    mean, mean_work = times, step_work
+    if len(times):
+        mean, mean_work = times.sum(keepdims=True) // len(times), _added(step_work)[None] / len(times)
+    return RooflinePage(
+        ops=ops,
+        with_infeed=with_infeed,
+        counts=counts,
+        program=program,
+        average_step=_points(("average step",) * min(1, len(times)), mean, mean_work, ops),
+        steps=_points(() if grid is None else grid.names, times, step_work, ops),
+        step_source=None if grid is None else grid.source,
+        unknown=unknown,
+        warnings=tuple(dict.fromkeys((*ops.warnings, *common.remarks))),
+    )
+
+
+def _points(names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], ops: OpsPage) -> RooflinePoints:
+    """Points whose time at the nominal clock is in the proportion of the whole capture's, with idle time as it is."""
+    total = times.astype(np.float64)
+    busy = ops.total_ps - ops.idle_ps
+    scale = 1.0 if not ops.total_ps else (ops.idle_ps + busy * (ops.time_scale or 1.0)) / ops.total_ps
+    return RooflinePoints(names, times, work, rates(work, total, total * scale, ops.peaks))
+
+
+def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float64]]:
+    """Time and work of each step over all cores.
+
+    An op counts for the step that it begins in. So without infeed a step that the infeed of the one before reaches into
+    keeps that time, and the one before loses it; their sum is right.
+    """
+    times = grid.duration_ps.sum(axis=0)
+    work = _added(grid.work)
+    if not with_infeed:  # an infeed may be longer than the step that it began in
+        ops = [INFEED, OUTFEED] if grid.input_source == "infeed" else [OUTFEED]  # else infeed is idle time, no ops
+        times = np.maximum(times - grid.part_ps[:, :, ops].sum(axis=(0, 2)), 0)
+        work = np.maximum(work - np.nan_to_num(_added(grid.feed_work)), 0.0)
+    return times, work
+
+
+def _added(work: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum over the first axis, NaN where none of it has the count."""
+    known = np.isfinite(work).any(axis=0)
+    return np.where(known, np.nansum(work, axis=0), np.nan)

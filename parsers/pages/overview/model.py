@@ -1,0 +1,163 @@
+"""What the overview page holds: plain values, no screen.
+
+Times are picoseconds and sizes bytes until they are drawn. A figure that the profile cannot tell is `None`, and
+`Overview.unknown` says why under the figure's dotted JSON key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
+
+if TYPE_CHECKING:  # for types only: an overview starts sooner without them
+    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.inference import InferencePage
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where and how the program ran.
+
+    Attributes:
+        host_count: profile files with at least one readable plane.
+        task_count: hosts with a device plane, at least 1.
+        device_type: as the profile names it, such as ``TPU v6 Lite``; `None` for a profile without a device.
+        device_core_count: TensorCore (or GPU) planes over all hosts.
+        is_training: whether an op's framework name stems from a gradient; `None` where no op carries a framework name.
+        profile_duration_ps: profile stop minus start as the profiler recorded it, else the hull of all device events.
+        simulated: the profile says of itself that its times were composed, not measured.
+    """
+
+    host_count: int
+    task_count: int
+    device_type: str | None
+    device_core_count: int
+    is_training: bool | None
+    profile_duration_ps: int | None
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its marker's name, its number in the window, its start and its slowest core's duration.
+
+    `sparse_core` is `None` without SparseCores; their time runs beside that of the TensorCores.
+    """
+
+    name: str
+    group_id: int
+    start_ps: int
+    duration_ps: int
+    breakdown: StepBreakdown | GenericBreakdown | None
+    sparse_core: SparseCoreTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Self time of one class of ops (or idle), summed over cores, and its fraction (0-1) of the cores' whole time."""
+
+    op_class: OpClass
+    time_ps: int
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopOp:
+    """One row of the top ten: ops of one framework name together, or one HLO op where it has none.
+
+    Attributes:
+        name: framework op (``jit(step)/dot_general``), else the HLO op's name.
+        category: framework op type, ``Unknown`` where the op has no framework name (as XProf shows it).
+        op_class: class of the HLO category that most of the row's time belongs to.
+        hlo_category: that HLO category, or `None`.
+        self_time_percent, cumulative_percent: of the self time of all ops, idle left out.
+        self_time_ps: summed over cores.
+        occurrences: summed over cores.
+        gflops_per_second: model FLOPs over total time; `None` where the profile has no flops for it.
+    """
+
+    name: str
+    category: str
+    op_class: OpClass
+    hlo_category: str | None
+    self_time_percent: float
+    cumulative_percent: float
+    self_time_ps: int
+    occurrences: int
+    gflops_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """Headline figures; percentages are 0-100, `None` where the profile cannot tell (see `Overview.unknown`)."""
+
+    step_time: StepTime | None
+    device_duty_cycle_percent: float | None
+    device_idle_percent: float | None
+    host_idle_percent: float | None
+    mxu_utilization_percent: float | None
+    hbm_utilization_percent: float | None
+    flops_utilization_percent: float | None
+    roofline_efficiency_percent: float | None
+    memory_bandwidth_utilization_percent: float | None
+    host_op_percent: float | None
+    device_op_percent: float | None
+    eager_host_percent: float | None
+    eager_device_percent: float | None
+    bits16_percent: float | None
+    bits32_percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """Whether the program waits for input, with XProf's thresholds and wording in our own words.
+
+    Attributes:
+        classification: `host` from 20 % of step time spent waiting for input, `both` from 5 %, else `device`, which
+            it also is where that share is unknown but the cores are idle for less than 5 %; `unknown` else.
+        input_percent, output_percent, idle_percent: of the steps' time; `None` where unknown.
+        statement: one or two sentences.
+        next_steps: what to do, most useful first.
+    """
+
+    classification: Literal["host", "device", "both", "unknown"]
+    input_percent: float | None
+    output_percent: float | None
+    idle_percent: float | None
+    statement: str
+    next_steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The whole page.
+
+    Attributes:
+        hosts: names of the hosts that the figures cover.
+        shares: one per class with time, in `OP_CLASSES` order, adding up to 1; empty without device ops.
+        steps: in order of time.
+        findings: why it is slow, what is worth most first; at most seven.
+        top_ops: at most ten, most self time first.
+        inference: latencies, for a program that does not train or that serves requests; `None` for others.
+        op_count: distinct HLO ops seen; op_event_count: events they come from.
+        unknown: dotted JSON key to the reason why the figure is `None`.
+        warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
+    """
+
+    hosts: tuple[str, ...]
+    environment: Environment
+    performance: Performance
+    shares: tuple[Share, ...]
+    steps: tuple[Step, ...]
+    findings: tuple[Finding, ...]
+    top_ops: tuple[TopOp, ...]
+    bottleneck: Bottleneck
+    inference: InferencePage | None
+    op_count: int
+    op_event_count: int
+    unknown: Mapping[str, str]
+    warnings: tuple[str, ...]

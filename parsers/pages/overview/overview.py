@@ -1,0 +1,176 @@
+"""Computes the overview page from what the hosts of a run add up to.
+
+Formulas are XProf's (`op_stats_to_overview_page.cc`, `op_stats_to_input_pipeline_analysis.cc`) except in these places,
+where XProf is wrong or silent:
+
+- An op that starts where a step ends counts for the next step, not for both neighbours' earlier one
+  (`parsers.steps.times`).
+- A first or last step that the capture cut into is left out and named; XProf counts it.
+- Without infeed ops, the time that waits for input is idle time during which the host waits for input. XProf moves as
+  much idle time there as the host waits in all, even while the device is busy.
+- The share of step time spent waiting for input is of the step time; XProf divides by step time plus all-reduce time.
+- FLOPS and bandwidth utilization and roofline efficiency are computed; XProf's overview always prints 0.0 %.
+- Without step markers, step time is the period of the busiest module, and says so; XProf has none.
+- A figure that the profile cannot tell is `None` with a reason; XProf prints 0.0 % (host idle time: 100.0 %).
+- The precision of matrix ops comes from the types in their HLO; XProf leaves it empty on TPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
+from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
+from tpuprof.parsers.pages.overview.evidence import evidence_of
+from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.performance import performance_of
+from tpuprof.parsers.steps.grid import StepGrid, breakdowns
+from tpuprof.parsers.steps.model import SparseCoreTime
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.inference import InferencePage
+
+TOP_OPS = 10
+
+
+def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = ()) -> Overview:
+    """The overview over some hosts of a run.
+
+    Args:
+        summaries: at least one; each host's own, in the order of the hosts.
+        modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
+    """
+    if any(summary.gpu is not None for summary in summaries) and not any(s.core_count for s in summaries):
+        from tpuprof.parsers.pages.overview.gpu_overview import gpu_overview  # noqa: PLC0415 - for GPUs only
+
+        return gpu_overview(summaries)
+    table = merge_tables([summary.table for summary in summaries])
+    common = common_steps(summaries)
+    unknown: dict[str, str] = {}
+    steps = _steps(common.grid)
+    environment = _environment(summaries, table, unknown)
+    performance = performance_of(summaries, table, common, modules, unknown)
+    shares, top_ops = _shares(table, summaries), _top_ops(table)
+    source = common.grid.input_source if common.grid is not None else None
+    return Overview(
+        hosts=tuple(summary.host for summary in summaries),
+        environment=environment,
+        performance=performance,
+        shares=shares,
+        steps=steps,
+        findings=findings(evidence_of(summaries, table, common.grid, modules)),
+        top_ops=top_ops,
+        bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown),
+        inference=_inference(summaries, environment),
+        op_count=len(table),
+        op_event_count=sum(summary.op_events for summary in summaries),
+        unknown=unknown,
+        warnings=warnings_of(summaries, common.remarks),
+    )
+
+
+def _inference(summaries: Sequence[HostSummary], environment: Environment) -> InferencePage | None:
+    """Latencies of a program that does not train, or that serves requests."""
+    parts = [summary.requests for summary in summaries]
+    if environment.is_training is not False and not any(len(part) for part in parts):
+        return None
+    from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415 - not for training
+
+    page = inference(parts, [summary.host for summary in summaries], environment.is_training)
+    return page if page.source is not None else None
+
+
+def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict[str, str]) -> Environment:
+    device = device_of(summaries)
+    if device is None or device.device_type is None:
+        has_cores = any(summary.core_count or summary.gpu_count for summary in summaries)
+        unknown["environment.device_type"] = "the device plane does not name its device" if has_cores else NO_DEVICE
+    scopes = [parse_framework_op(op).name for op in set(table.framework_op) if op]
+    is_training = any(map(is_gradient, scopes)) if scopes else None
+    if is_training is None:
+        unknown["environment.is_training"] = why_no_ops(summaries) or "no op carries a framework name"
+    durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
+    if not durations:
+        unknown["environment.profile_duration_ms"] = "the profile records neither its start and stop nor device events"
+    return Environment(
+        host_count=len(summaries),
+        task_count=max(1, sum(summary.core_count + summary.gpu_count > 0 for summary in summaries)),
+        device_type=device.device_type if device else None,
+        device_core_count=sum(summary.core_count + summary.gpu_count for summary in summaries),
+        is_training=is_training,
+        profile_duration_ps=max(durations) if durations else None,
+        simulated=any(summary.simulated for summary in summaries),
+    )
+
+
+def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
+    if grid is None:
+        return ()
+    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), breakdowns(grid), strict=True)
+    beside: list[SparseCoreTime | None] = [None] * len(grid)
+    if grid.sparse_core is not None:
+        times = np.nan_to_num(grid.sparse_core.T, nan=-1).astype(np.int64).tolist()
+        beside = [SparseCoreTime(*found) if min(found) >= 0 else None for found in times]
+    return tuple(
+        Step(name, at, start, duration, breakdown, beside[at])
+        for at, (name, start, duration, breakdown) in enumerate(columns)
+    )
+
+
+def _shares(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[Share, ...]:
+    total = sum(summary.total_ps for summary in summaries)
+    if not total or not len(table):
+        return ()
+    times: dict[OpClass, int] = dict.fromkeys(OP_CLASSES, 0)
+    for op_class, self_ps in zip(table.classes(), table.self_ps.tolist(), strict=True):
+        times[op_class] += self_ps
+    times["idle"] = total - sum(summary.self_ps for summary in summaries)
+    return tuple(Share(kind, times[kind], times[kind] / total) for kind in OP_CLASSES if times[kind] > 0)
+
+
+def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
+    """The framework ops with the most self time; HLO ops without a framework name stand for themselves.
+
+    As in XProf, occurrences of a framework op are those of its most frequent HLO op, and percentages are of the self
+    time of all ops, idle left out. Ties go by name.
+    """
+    groups = framework_groups(table)
+    count = len(groups.name)
+    self_ps, total_ps = (sum_by_key(groups.group, column, count) for column in (table.self_ps, table.total_ps))
+    occurrences = most_frequent(groups.group, table.occurrences, count)
+    everything = int(self_ps.sum())
+    classes = table.classes()
+    top = []
+    cumulative = 0.0
+    for at in sorted(range(count), key=lambda at: (-int(self_ps[at]), groups.name[at]))[:TOP_OPS]:
+        members = np.flatnonzero(groups.group == at)
+        main = int(members[np.argmax(table.self_ps[members])])
+        percent = 100.0 * int(self_ps[at]) / everything if everything else 0.0
+        cumulative += percent
+        nanoseconds = float(total_ps[at]) / 1000.0
+        flops = table.flops[members]
+        rate = float(np.nansum(flops)) / nanoseconds if nanoseconds and np.isfinite(flops).any() else None
+        top.append(
+            TopOp(
+                name=groups.name[at],
+                category=groups.type[at],
+                op_class=classes[main],
+                hlo_category=table.category[main],
+                self_time_percent=percent,
+                cumulative_percent=cumulative,
+                self_time_ps=int(self_ps[at]),
+                occurrences=int(occurrences[at]),
+                gflops_per_second=rate,
+            )
+        )
+    return tuple(top)

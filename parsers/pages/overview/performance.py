@@ -1,0 +1,147 @@
+"""The overview's headline figures, each known or `None` with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.formats.hlo.matrix import matrix_bits
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
+from tpuprof.parsers.ops.roofline import WORK, work_of
+from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
+from tpuprof.parsers.pages.common import CommonSteps, device_of, step_time, why_no_ops
+from tpuprof.parsers.pages.overview.model import Performance
+
+Known = tuple[float | None, str]
+"""A figure, and why it is unknown where it is."""
+
+NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
+NO_EAGER = "no event says whether its op ran eagerly: only TensorFlow's do"
+
+
+def performance_of(
+    summaries: Sequence[HostSummary],
+    table: OpTable,
+    steps: CommonSteps,
+    modules: Sequence[HloModules],
+    unknown: dict[str, str],
+) -> Performance:
+    """The figures over some hosts; reasons for those that are unknown go into `unknown`, by JSON key."""
+    why, grid = why_no_ops(summaries), steps.grid
+    total = sum(summary.total_ps for summary in summaries)
+    busy = sum(summary.self_ps for summary in summaries)
+    watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
+    active = sum(chip.active_ps for summary in summaries for chip in summary.duty)
+    host = merge_host_ops([summary.host_ops for summary in summaries])
+    no_counters = "the host recorded no {} counters (hardware counters are off by default)"
+    flops, bandwidth, roofline = _roofline(summaries, table, total)
+    bits16, bits32 = _precision(table, modules)
+    device: Mapping[str, Known] = {
+        "device_duty_cycle_percent": (_ratio(active, watched), "no device events"),
+        "device_idle_percent": (_ratio(total - busy, total), "no device events"),
+        "mxu_utilization_percent": (_mean([s.mxu_percent for s in summaries]), no_counters.format("matrix unit")),
+        "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), no_counters.format("HBM")),
+        "flops_utilization_percent": flops,
+        "roofline_efficiency_percent": roofline,
+        "memory_bandwidth_utilization_percent": bandwidth,
+        "compute_precision.bits16_percent": bits16,
+        "compute_precision.bits32_percent": bits32,
+    }
+    groups = framework_groups(table)
+    on_device = int(most_frequent(groups.group, table.occurrences, len(groups.name)).sum())
+    both = {**device, **host_figures(host, on_device)}
+    for key, (value, reason) in both.items():
+        if value is None:
+            unknown[f"performance.{key}"] = (why if key in device else "") or reason
+    if grid is None:
+        unknown["performance.step_time_ms"] = why or steps.note
+    return Performance(
+        step_time=None if grid is None else step_time(grid.longest_ps.astype(np.float64), grid.source, steps.note),
+        device_duty_cycle_percent=both["device_duty_cycle_percent"][0],
+        device_idle_percent=both["device_idle_percent"][0],
+        host_idle_percent=both["host_idle_percent"][0],
+        mxu_utilization_percent=both["mxu_utilization_percent"][0],
+        hbm_utilization_percent=both["hbm_utilization_percent"][0],
+        flops_utilization_percent=both["flops_utilization_percent"][0],
+        roofline_efficiency_percent=both["roofline_efficiency_percent"][0],
+        memory_bandwidth_utilization_percent=both["memory_bandwidth_utilization_percent"][0],
+        host_op_percent=both["op_placement.host_percent"][0],
+        device_op_percent=both["op_placement.device_percent"][0],
+        eager_host_percent=both["eager_percent.host"][0],
+        eager_device_percent=both["eager_percent.device"][0],
+        bits16_percent=both["compute_precision.bits16_percent"][0],
+        bits32_percent=both["compute_precision.bits32_percent"][0],
+    )
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return 100.0 * part / whole if whole > 0 else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:
+    """Idle time of the host's threads, where framework ops ran, how much of them eagerly (`ComputeAnalysisResult`).
+
+    Args:
+        on_device: occurrences of framework ops on the device.
+    """
+    if not any(host.type):  # the allocator's placeholders are no ops
+        host = merge_host_ops([])
+    on_host = int(host.occurrences.sum())
+    eager = _ratio(int(host.self_ps[host.is_eager].sum()), int(host.self_ps.sum())) if host.marks_eager else None
+    return {
+        "host_idle_percent": (_ratio(host.idle_ps, host.whole_ps), NO_HOST_OPS),
+        "op_placement.host_percent": (_ratio(on_host, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "op_placement.device_percent": (_ratio(on_device, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "eager_percent.host": (eager, NO_EAGER if len(host) else NO_HOST_OPS),
+        "eager_percent.device": (None, NO_EAGER),
+    }
+
+
+def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Known]:
+    """Share of matrix ops' self time whose operands have 16 bits, and 32; XProf leaves both empty on TPU.
+
+    By the types in the compiled program. What the matrix unit does with 32-bit operands (one bfloat16 pass or several)
+    is a matter of the op's precision setting.
+    """
+    times: dict[int, int] = {}
+    for row in np.flatnonzero(np.nan_to_num(table.flops) > 0).tolist():
+        module = next((found for of in modules if (found := of.module(int(table.program_id[row]))) is not None), None)
+        bits = matrix_bits(module, table.name[row]) if module is not None else None
+        if bits is not None:
+            times[bits] = times.get(bits, 0) + int(table.self_ps[row])
+    everything = sum(times.values())
+    reason = "no matrix op's types are known: the profile holds no HLO for it"
+    return (_ratio(times.get(16, 0), everything), reason), (_ratio(times.get(32, 0), everything), reason)
+
+
+def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -> tuple[Known, Known, Known]:
+    """FLOPS utilization, HBM bandwidth utilization and roofline efficiency of the program, in percent.
+
+    Work is that of all ops without the ops that hold others (their work is their contents'), time the cores' whole time
+    with idle, as in the `Program` row of XProf's roofline page; the efficiency is the larger of the two utilizations.
+    FLOPs are the model's (the roofline page takes the compiler's, which count rematerialization too).
+    """
+    device = device_of(summaries)
+    work = work_of(table)
+    seconds = total_ps / 1e12
+
+    def share(work: np.ndarray, peak: float | None, what: str) -> Known:
+        if peak is None:
+            return None, f"the device plane gives no peak {what}"
+        if not seconds or not np.isfinite(work).any():
+            return None, f"no op carries its {what}"
+        return 100.0 * float(np.nansum(work)) / seconds / peak, ""
+
+    flops = share(work[:, WORK.index("model_flops")], device.peaks.flops_per_second if device else None, "FLOPS")
+    bandwidth = share(work[:, WORK.index("hbm")], device.peaks.hbm if device else None, "HBM bandwidth")
+    if flops[0] is None or bandwidth[0] is None:
+        return flops, bandwidth, (None, flops[1] or bandwidth[1])
+    return flops, bandwidth, (max(flops[0], bandwidth[0]), "")

@@ -1,1 +1,0 @@
-"""Wire formats: our own minimal .proto files and the modules generated from them."""

@@ -1,0 +1,1 @@
+"""What a front end holds: one run, its pages on demand."""

@@ -1,0 +1,130 @@
+"""Compiled modules without a profile: HLO files as a run of their own, of which only the memory page is known."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import NoReturn
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.model import MemoryPage
+from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+
+_HLO_ENDINGS = (".hlo_proto.pb", ".hlo.pb", ".hlo_module.pb", ".hlo_snapshot.pb")
+
+NO_ALLOCATORS = "Compiled modules tell nothing of memory over time; a profile of a running program does."
+
+
+def leads_to_hlo(path: str) -> bool:
+    """Whether a path leads to HLO modules, and to no profile.
+
+    Raises:
+        ProfileError: it leads to neither: what is wrong with it as a profile.
+    """
+    where = os.path.expanduser(path)
+    if os.path.isfile(where) and path.removesuffix(".gz").endswith(_HLO_ENDINGS):
+        return True
+    if os.path.isfile(where) and "xplane" not in os.path.basename(path):  # both kinds of message begin alike
+        with contextlib.suppress(ProfileError):
+            return _holds_hlo(where)
+    try:
+        open_logdir(path)
+    except ProfileError as error:
+        if not os.path.exists(where):
+            raise
+        try:
+            if _holds_hlo(where):
+                return True
+        except ProfileError as other:
+            if other.code == "text_dump":
+                raise
+        hint = f"{error.hint}; compiled modules are *.hlo_proto.pb, or in a folder of --xla_dump_to"
+        raise ProfileError(error.code, error.sentence, hint, error.exit_code) from None
+    return False
+
+
+def _holds_hlo(path: str) -> bool:
+    """Whether a folder has files named like HLO modules, or a file of any name is one."""
+    files = find_hlo_files(path)
+    if os.path.isfile(path):
+        read_hlo_file(files[0])
+    return bool(files)
+
+
+def unreadable_modules(page: MemoryPage) -> ProfileError:
+    """What to say of files of which none is a module that can be read; exit code 4."""
+    why = page.modules[0].problem or ""
+    first = why if len(page.modules) == 1 else f"None of the {len(page.modules)} HLO modules can be read. {why}"
+    return ProfileError("unreadable", first, "write or copy the files again", EXIT_UNREADABLE)
+
+
+def without_allocators() -> ProfileError:
+    """Why there is no memory profile of compiled modules; exit code 3."""
+    return ProfileError("only_hlo", NO_ALLOCATORS, ONLY_HLO[1], EXIT_NOT_FOUND)
+
+
+def open_hlo(path: str) -> Logdir:
+    """What a path to an HLO file, or to a folder of them, leads to: one run without hosts.
+
+    Raises:
+        ProfileError: there is no HLO module; exit code 3.
+    """
+    files = find_hlo_files(path)
+    if not files:
+        raise ProfileError(
+            "not_found",
+            f"There is no HLO module in {printable(path)}.",
+            "a file *.hlo_proto.pb, or a folder written with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto",
+            EXIT_NOT_FOUND,
+        )
+    whole = os.path.abspath(os.path.expanduser(path))
+    run = Run(os.path.basename(whole) or whole, whole, (), ())
+    return Logdir(path, (run,), (f"{counted(len(files), 'HLO module')} in {printable(path)}",), ())
+
+
+class HloSession:
+    """What a front end holds of HLO files: as `parsers.session.session.Session`, but only the memory page has figures.
+
+    Args:
+        run: what `open_hlo` found.
+        device_type: of the TPU that the modules are for, such as ``TPU v5e``, for its capacity; the files don't tell.
+    """
+
+    def __init__(self, run: Run, device_type: str | None = None) -> None:
+        self.run = run
+        self._device_type = device_type
+        self._compiled: CompiledModules | None = None
+
+    def memory(self, host: str | None = None) -> CompiledModules:
+        """The modules of the files."""
+        if self._compiled is None:
+            modules = HloModules.from_files(find_hlo_files(self.run.path))
+            source = ModuleSource(self.run.name, modules, device_type=self._device_type)
+            self._compiled = CompiledModules([source])
+        return self._compiled
+
+    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
+        """None, and why."""
+        return MemoryProfilePage((), (), NO_ALLOCATORS)
+
+    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
+        """None."""
+        return ()
+
+    def _nothing(self, *_: object, **__: object) -> NoReturn:
+        """What every other page says."""
+        raise ProfileError("only_hlo", *ONLY_HLO)
+
+    overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing
+
+
+ONLY_HLO = (
+    "These are compiled modules, not a profile: the memory tab has all there is to show.",
+    "capture a profile for this page",
+)
+"""Sentence and hint."""

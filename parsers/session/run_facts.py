@@ -1,0 +1,367 @@
+"""Facts of a run for a list of runs, had without decoding its files.
+
+Of one host, the first that is whole and has a device, the plane headers are walked and a few small lines decoded:
+`Steps` and `XLA Modules` of one core. A budget of bytes bounds what is read beyond the headers, so that a run of 64
+hosts of a gigabyte costs no more than one of a few megabytes. The figures are for telling runs apart: those of the
+pages rest on all cores and hosts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.files.remote.urls import scheme_of
+from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.ops.device import is_gpu, is_tensor_core, shortcoming
+from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.steps.gpu.steps import gpu_type
+from tpuprof.parsers.steps.markers import (
+    CoreSteps,
+    ModuleRuns,
+    busiest_module,
+    inferred_steps,
+    marked_steps,
+    module_runs,
+)
+
+StepSource = Literal["steps", "modules"]
+HostTracing = Literal["off", "annotations", "python"]
+
+BUDGET_BYTES = 8 << 20
+"""Bytes of metadata and lines that are read of a run, beyond the headers; some 0.1 s of work."""
+
+HOSTS_TRIED = 8
+"""Hosts that are opened at most, in search of a whole one with a device."""
+
+MOST_MODULES = 16
+
+TOO_LARGE = "the lines of steps and modules are too large to read for this list"
+
+NAMES_LOOKED_AT = 20_000
+"""Names of host events that are searched for calls of Python functions."""
+
+_ENVIRONMENT_PLANE = "Task Environment"
+_LONGEST_NS = 1 << 53
+_PYTHON_CALL = re.compile(r"\$.+:\d+ ")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What is known of a run; None where it is not, with the reason in `unknown` under the attribute's name.
+
+    Attributes:
+        host: the host that was read.
+        device_type: such as ``TPU v5 Lite``.
+        core_count: TensorCores, or GPUs, of that host; 0 for a host without a device.
+        modules: names of the HLO modules, the busiest first, at most `MOST_MODULES`.
+        module_count: how many there are.
+        step_time_ps: median of the steps on one core.
+        step_source: marked in the profile, or periods of the busiest module.
+        step_count: steps that the median is of.
+        duration_ps: how long was profiled, as the profiler recorded it.
+        has_hlo: whether the profile holds compiled HLO.
+        host_tracing: what the host's threads hold: nothing, annotations and calls into the runtime, or Python calls
+            too.
+        simulated: the profile says of itself that its times are not measured.
+        problems: of the files that were opened; those of the folder are `Run.problems`.
+        unknown: attribute to reason.
+    """
+
+    host: str | None = None
+    device_type: str | None = None
+    core_count: int | None = None
+    modules: tuple[str, ...] | None = None
+    module_count: int | None = None
+    step_time_ps: int | None = None
+    step_source: StepSource | None = None
+    step_count: int | None = None
+    duration_ps: int | None = None
+    has_hlo: bool | None = None
+    host_tracing: HostTracing | None = None
+    simulated: bool = False
+    problems: tuple[Problem, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+FIGURES = (
+    "device_type",
+    "core_count",
+    "modules",
+    "module_count",
+    "step_time_ps",
+    "step_source",
+    "step_count",
+    "duration_ps",
+    "has_hlo",
+    "host_tracing",
+)
+"""Attributes that may be unknown."""
+
+
+def nothing_known(reason: str, problems: Sequence[Problem] = ()) -> RunFacts:
+    """Facts of a run of which nothing could be read."""
+    return RunFacts(problems=tuple(problems), unknown=MappingProxyType(dict.fromkeys(FIGURES, reason)))
+
+
+def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
+    """The facts of a run.
+
+    Never raises for what a file holds or lacks: that becomes a reason.
+
+    Args:
+        run: what `parsers.files.logdir` found. Remote files are not fetched for this.
+        budget_bytes: how much of a file may be read beyond its headers; also the largest gzipped file that is unpacked.
+        is_cancelled: asked between files and lines.
+
+    Raises:
+        Cancelled: `is_cancelled` said so.
+    """
+    if not run.hosts:
+        sentence = run.problems[0].sentence if run.problems else "the run holds no readable profile"
+        return nothing_known(sentence)
+    best: tuple[int, RunFacts] | None = None
+    problems: list[Problem] = []
+    reason = ""
+    for file in run.hosts[:HOSTS_TRIED]:
+        if is_cancelled():
+            raise Cancelled
+        why = _not_opened(file, budget_bytes)
+        if why:
+            reason = reason or why
+            continue
+        try:
+            with closing(Trace.open(file.path)) as trace:
+                problems += trace.problems
+                rank = shortcoming(trace)
+                if best is None or rank < best[0]:
+                    best = (rank, _facts_of(trace, file.host, _Budget(budget_bytes, is_cancelled)))
+        except ProfileError as error:
+            problems.append(Problem(error.code, file.path, error.sentence, error.hint))
+            reason = reason or error.sentence
+        except OSError as error:
+            reason = reason or f"{file.path} cannot be read: {(error.strerror or str(error)).lower()}"
+        if best is not None and best[0] == 0:
+            break
+    if best is None:
+        return nothing_known(reason, problems)
+    return replace(best[1], problems=tuple(problems))
+
+
+def _not_opened(file: HostFile, budget_bytes: int) -> str:
+    """Why a file is left unopened; empty where it is opened."""
+    if scheme_of(file.path) and not os.path.lexists(file.path):
+        return "the file is not on this machine: it is fetched when the run is opened"
+    if file.gzipped and file.size_bytes > budget_bytes:
+        return "the file is gzipped and too large to unpack for this list"
+    return ""
+
+
+def _devices(trace: Trace) -> list[Plane]:
+    """The planes of TensorCores, or else those of GPUs."""
+    return [plane for plane in trace.planes if is_tensor_core(plane)] or [p for p in trace.planes if is_gpu(p)]
+
+
+class _Budget:
+    """Bytes that may still be read."""
+
+    def __init__(self, size: int, is_cancelled: Callable[[], bool]) -> None:
+        self._left = size
+        self._is_cancelled = is_cancelled
+
+    def take(self, size: int) -> bool:
+        """Whether so many bytes may be read; they are then gone."""
+        if self._is_cancelled():
+            raise Cancelled
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+
+def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
+    """The facts of one host."""
+    unknown: dict[str, str] = {}
+    devices = _devices(trace)
+    environment = _environment(trace, budget)
+    core = _working_core(devices)
+    kind = _device_type(devices, unknown)
+    runs, steps, why = _runs_and_steps(core, budget) if core is not None else (None, None, _no_steps(devices))
+    time, count, source = _step_time(steps, runs)
+    if time is None:
+        unknown.update(dict.fromkeys(("step_time_ps", "step_source", "step_count"), why))
+    duration = _duration(environment)
+    if duration is None:
+        unknown["duration_ps"] = "the profile does not record its start and stop"
+    has_hlo, stored = _hlo(trace, budget)
+    names = _module_names(runs) or stored
+    if names is None:
+        is_large = core is not None and runs is None and _line_bytes(core, MODULES_LINE)
+        why_none = TOO_LARGE if is_large else "no run of a module and no compiled HLO is recorded"
+        unknown.update(dict.fromkeys(("modules", "module_count"), why_none))
+    tracing = _host_tracing(trace, budget)
+    if tracing is None:
+        unknown["host_tracing"] = "the host's events have too many names to look at for this list"
+    return RunFacts(
+        host=host,
+        device_type=kind,
+        core_count=len(devices),
+        modules=None if names is None else names[:MOST_MODULES],
+        module_count=None if names is None else len(names),
+        step_time_ps=time,
+        step_source=source,
+        step_count=count,
+        duration_ps=duration,
+        has_hlo=has_hlo,
+        host_tracing=tracing,
+        simulated=bool(environment.get("tpuprof_simulated")),
+        unknown=MappingProxyType(unknown),
+    )
+
+
+def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
+    """What the profiler recorded of the capture."""
+    plane = trace.plane(_ENVIRONMENT_PLANE)
+    return {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
+
+
+def _duration(environment: Mapping[str, object]) -> int | None:
+    start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
+    if not isinstance(start, int) or not isinstance(stop, int):
+        return None
+    return (stop - start) * 1000 if 0 < stop - start < _LONGEST_NS else None
+
+
+def _metadata_bytes(plane: Plane) -> int:
+    """Bytes of a plane besides its lines."""
+    return max(0, plane.end - plane.begin - sum(line.size for line in plane.lines))
+
+
+def _device_type(devices: Sequence[Plane], unknown: dict[str, str]) -> str | None:
+    """The type of the first device, from its plane's stats and their names, which are few."""
+    if not devices:
+        unknown["device_type"] = "the profile has no device plane: only the host was traced"
+        return None
+    if is_gpu(devices[0]):
+        return gpu_type(devices[0])
+    kind = devices[0].stats.get("device_type_string")
+    if isinstance(kind, str) and kind:
+        return kind
+    unknown["device_type"] = "the device plane does not name its device"
+    return None
+
+
+def _working_core(devices: Sequence[Plane]) -> Plane | None:
+    """The core with the most steps, else with the most runs of modules: a chip may be there without being used."""
+    for name in (STEPS_LINE, MODULES_LINE):
+        having = [plane for plane in devices if _line_bytes(plane, name)]
+        if having:
+            return max(having, key=lambda plane: _line_bytes(plane, name))
+    return None
+
+
+def _line_bytes(plane: Plane, name: str) -> int:
+    return sum(line.size for line in plane.lines if line.name == name)
+
+
+def _no_steps(devices: Sequence[Plane]) -> str:
+    if not devices:
+        return "the profile has no device plane: only the host was traced"
+    return "no core has a Steps or XLA Modules line" + (
+        ", as on GPUs: the overview tells" if is_gpu(devices[0]) else ""
+    )
+
+
+def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, CoreSteps | None, str]:
+    """Module runs and marked steps of a core, each where its line is small enough, and why there is no step time."""
+    sizes = {name: _line_bytes(core, name) for name in (STEPS_LINE, MODULES_LINE)}
+    if not budget.take(_metadata_bytes(core)):
+        return None, None, "the names of the device's events are too many to read for this list"
+    steps = marked_steps(core) if sizes[STEPS_LINE] and budget.take(sizes[STEPS_LINE]) else None
+    runs = module_runs(core) if sizes[MODULES_LINE] and budget.take(sizes[MODULES_LINE]) else None
+    if steps is None and runs is None:
+        return None, None, TOO_LARGE
+    return runs, steps, "no Steps line, and no module ran often enough to tell its period"
+
+
+def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | None, int | None, StepSource | None]:
+    """Median duration of the steps, their number and where they are from."""
+    busiest = busiest_module([runs]) if runs is not None else None
+    periods = inferred_steps(runs, busiest[0]) if runs is not None and busiest is not None else None
+    if (
+        steps is not None
+        and len(steps)
+        and not (periods is not None and runs is not None and _a_module_each(steps, runs))
+    ):
+        return int(np.median(steps.duration_ps)), len(steps), "steps"
+    if periods is not None and len(periods):
+        return int(np.median(periods.duration_ps)), len(periods), "modules"
+    return None, None, None
+
+
+def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
+    """Whether the markers are runs of several modules in turn, as where a step runs more than one.
+
+    Which markers make a step is told by the host's events, which are not read here.
+    """
+    step = np.searchsorted(steps.start_ps, runs.start_ps, side="right") - 1
+    inside = (step >= 0) & (runs.start_ps < steps.end_ps[np.maximum(step, 0)])
+    held = np.bincount(step[inside], minlength=len(steps))
+    if len(held) != len(steps) or held.max(initial=0) != 1 or 2 * int(held.sum()) < len(steps):
+        return False
+    names = Counter(name for name, is_in in zip(runs.name, inside.tolist(), strict=True) if is_in)
+    common = [count for _, count in names.most_common(2)]
+    return len(common) > 1 and 2 * common[1] > common[0]
+
+
+def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:
+    """Names of modules without their ids, the one with the most time first."""
+    if runs is None or not runs.name:
+        return None
+    totals: dict[str, int] = {}
+    for label, duration in zip(runs.name, (runs.end_ps - runs.start_ps).tolist(), strict=True):
+        name = _without_id(label)
+        totals[name] = totals.get(name, 0) + duration
+    return tuple(sorted(totals, key=lambda name: (-totals[name], name)))
+
+
+def _without_id(label: str) -> str:
+    """``jit_step`` of ``jit_step(123)``."""
+    name, bracket, number = label.rpartition("(")
+    return name if bracket and number.endswith(")") and number[:-1].lstrip("-").isdigit() else label
+
+
+def _hlo(trace: Trace, budget: _Budget) -> tuple[bool, tuple[str, ...] | None]:
+    """Whether compiled HLO is there, and its modules' names where that little is to be read."""
+    planes = [plane for plane in trace.planes if plane.name == METADATA_PLANE]
+    size = sum(plane.end - plane.begin for plane in planes)
+    if budget.take(size):
+        names = HloModules.of(trace).names
+        return bool(names), tuple(dict.fromkeys(name for name in names.values() if name)) or None
+    return any(plane.stat_ids(("Hlo Proto", "HLO Proto")) for plane in planes), None
+
+
+def _host_tracing(trace: Trace, budget: _Budget) -> HostTracing | None:
+    """What the host's tracer recorded, by the names of the host's events."""
+    planes = [plane for plane in trace.planes if plane.name == HOST_PLANE and plane.lines]
+    if not planes:
+        return "off"
+    if not budget.take(sum(map(_metadata_bytes, planes))):
+        return None
+    for plane in planes:
+        table = plane.event_metadata
+        if any(_PYTHON_CALL.match(table.name(row)) for row in range(min(len(table), NAMES_LOOKED_AT))):
+            return "python"
+    return "annotations"

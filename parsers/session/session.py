@@ -1,0 +1,451 @@
+"""What a front end holds: one run, opened lazily, its pages computed on demand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.plan import decoding_threads
+from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
+from tpuprof.parsers.hosts.reader import HostReader
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.device import shortcoming
+from tpuprof.parsers.pages.common import why_no_ops
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.overview import overview
+
+if TYPE_CHECKING:  # each page's module is imported when the page is asked for: the overview starts sooner
+    from concurrent.futures import Executor
+
+    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+    from tpuprof.parsers.memory.allocators.profile import HostMemory
+    from tpuprof.parsers.memory.model import Capacity
+    from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.pages.input.model import InputPipelinePage
+    from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.timeline.model import StepSpan, Timeline
+    from tpuprof.parsers.timeline.read.flows import Flows
+
+__all__ = ["OnPartial", "Progress", "Session", "decoding_threads"]
+
+PARTIAL_AFTER_SECONDS = 0.15
+"""A page over the first hosts is made when reading them took this long; where all are read by then there is no need."""
+
+PARTIAL_EVERY_SECONDS = 0.5
+"""Pages over some hosts are at least this far apart, and so far that making them takes no more than a quarter of it."""
+
+_PARTIAL_REST = 3
+
+OnPartial = Callable[[Overview, int, int], None]
+"""Takes a page over some hosts, their number, and how many there are."""
+
+_Part = TypeVar("_Part")
+
+
+class Session:
+    """One run of a logdir. One thread at a time asks for pages; the work on a page takes several.
+
+    Args:
+        run: what `parsers.files.logdir` found.
+        on_progress: called on the decoding threads, often; cheap and thread-safe, please.
+        is_cancelled: polled between chunks; when it says True the work stops with `parsers.base.errors.Cancelled`.
+        executor, scheduler: where hosts are summarised, see `HostReader`; without either in this process, or in several
+            where there is enough to do (`host_plan`).
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        on_progress: OnProgress = lambda _: None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        executor: Executor | None = None,
+        scheduler: str | None = None,
+    ) -> None:
+        self.run = run
+        self._on_progress = on_progress
+        self._is_cancelled = is_cancelled
+        self._reader = HostReader(on_progress, is_cancelled, executor, scheduler)
+        self._modules: dict[str, HloModules] = {}
+        self._programs: dict[str, frozenset[int]] = {}
+        self._overviews: dict[str | None, Overview] = {}
+        self._ops: dict[str | None, OpsPage] = {}
+        self._timeline: tuple[tuple[str, bool], Timeline] | None = None
+        self._sources: dict[str, ModuleSource] = {}
+        self._compiled: dict[str | None, CompiledModules] = {}
+        self._host_memory: dict[str, HostMemory] = {}
+
+    def overview(self, host: str | None = None) -> Overview:
+        """The overview of one host, or of all hosts merged when `host` is None.
+
+        A host that cannot be read is left out and named in `Overview.warnings`.
+
+        Raises:
+            ProfileError: no host of the run is readable (exit code 4), or `host` names none (exit code 3).
+            Cancelled: `is_cancelled` said so.
+        """
+        return self._overview(host, None)
+
+    def overview_as_read(self, host: str | None, on_partial: OnPartial) -> Overview:
+        """The same, and before that pages over the hosts that are read so far.
+
+        Args:
+            on_partial: called with a page soon after the first host is read, then every now and then, as long as others
+                are not; with how many are read, and how many there are. The page's warnings say so too.
+
+        Raises:
+            ProfileError, Cancelled: as for `overview`.
+        """
+        return self._overview(host, _Partials(self._overview_so_far, self._chosen(host), on_partial))
+
+    def _overview(self, host: str | None, partials: _Partials | None) -> Overview:
+        known = self._overviews.get(host)
+        if known is None:
+            summaries, notes = self._summarised(host, partials)
+            page = overview(summaries, self._modules_of(host))
+            known = self._overviews[host] = replace(page, warnings=(*page.warnings, *notes))
+        return known
+
+    def _overview_so_far(self, files: Sequence[HostFile], done: int) -> Overview | None:
+        """The overview of those of some hosts that are read; None where none is readable so far."""
+        summaries = self._readable(files)
+        if not summaries:
+            return None
+        page = overview(summaries, self._modules_in(files))
+        note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
+        return replace(page, warnings=(note, *page.warnings, *_left_out(error for _, error in self._failed(files))))
+
+    def hosts(self) -> HostsPage:
+        """The hosts of the run compared; errors as for `overview`."""
+        from tpuprof.parsers.pages.hosts.hosts import hosts_page  # noqa: PLC0415
+        from tpuprof.parsers.pages.hosts.model import LeftOut  # noqa: PLC0415
+
+        summaries = self._summarised(None)[0]
+        left_out = [LeftOut(file.host, error.sentence) for file, error in self._failed(self.run.hosts)]
+        return hosts_page(summaries, left_out, self.run.problems)
+
+    def ops(self, host: str | None = None) -> OpsPage:
+        """All HLO ops, of one host or of all; errors as for `overview`."""
+        from tpuprof.parsers.pages.ops.ops import ops_page  # noqa: PLC0415
+
+        known = self._ops.get(host)
+        if known is None:
+            summaries, notes = self._summarised(host)
+            page = ops_page(summaries)
+            known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
+        return known
+
+    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
+        """The op profile's trees; errors as for `overview`."""
+        from tpuprof.parsers.pages.ops.op_profile import op_profile_page  # noqa: PLC0415
+
+        return op_profile_page(self.ops(host), with_idle)
+
+    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
+        """Framework ops, on the device and on the host; errors as for `overview`."""
+        from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page  # noqa: PLC0415
+
+        return framework_ops_page(self.ops(host), [summary.host_ops for summary in self._summarised(host)[0]])
+
+    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
+        """The roofline; errors as for `overview`."""
+        from tpuprof.parsers.pages.ops.roofline import roofline_page  # noqa: PLC0415
+
+        return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
+
+    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
+        """The input pipeline; errors as for `overview`."""
+        from tpuprof.parsers.pages.input.input import input_pipeline_page  # noqa: PLC0415
+
+        page = self.overview(host)
+        return input_pipeline_page(self._summarised(host)[0], page)
+
+    def inference(self, host: str | None = None) -> InferencePage:
+        """Latencies of requests, or of module runs; errors as for `overview`."""
+        from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415
+
+        page = self.overview(host)
+        summaries = self._summarised(host)[0]
+        parts = [summary.requests for summary in summaries]
+        return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
+
+    def timeline(self, host: str | None = None, with_steps: bool = True) -> Timeline:
+        """All events of one host; when `host` is None, of the first with a device. Only the last timeline is kept.
+
+        Args:
+            with_steps: with the overview's steps to move by, for which all its events are decoded too.
+
+        Raises:
+            ProfileError: as for `overview`.
+            Cancelled: `is_cancelled` said so.
+        """
+        from tpuprof.parsers.timeline.read.timeline import needed_bytes as timeline_bytes  # noqa: PLC0415
+        from tpuprof.parsers.timeline.read.timeline import read_timeline  # noqa: PLC0415
+
+        failures: list[ProfileError] = []
+        for file in _best_first(self._chosen(host)):
+            if self._timeline is not None and self._timeline[0] == (file.path, with_steps):
+                return self._timeline[1]
+            meter = Meter((file,), self._on_progress, self._is_cancelled)
+            try:
+                steps, inferred = self._step_spans(file.host) if with_steps else ((), False)
+                meter.begin(0)
+                with closing(Trace.open(file.path)) as trace:
+                    meter.opened(timeline_bytes(trace))
+                    self._timeline = None  # never two at once
+                    made = read_timeline(trace, file.host, file.path, steps, inferred, meter.chunk, decoding_threads())
+            except ProfileError as error:
+                failures.append(error)
+                continue
+            self._timeline = ((file.path, with_steps), made)
+            return made
+        raise failures[0] if failures else self._nothing_to_read()
+
+    def _step_spans(self, host: str) -> tuple[tuple[StepSpan, ...], bool]:
+        """The steps of a host's overview, and whether they are inferred."""
+        from tpuprof.parsers.timeline.model import StepSpan  # noqa: PLC0415
+
+        page = self.overview(host)
+        spans = tuple(StepSpan(step.name, step.start_ps, step.start_ps + step.duration_ps) for step in page.steps)
+        return spans, page.performance.step_time is not None and page.performance.step_time.source == "modules"
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """What launched what, and which asynchronous ops belong together.
+
+        Raises:
+            ProfileError: the file can't be read any more.
+            Cancelled: `is_cancelled` said so.
+        """
+        from tpuprof.parsers.timeline.read.flows import read_flows  # noqa: PLC0415
+
+        with closing(Trace.open(timeline.path)) as trace:
+            return read_flows(trace, timeline, self._poll)
+
+    def memory(self, host: str | None = None) -> CompiledModules:
+        """The compiled modules of one host, or of all hosts each once, and of HLO files in the run's folder.
+
+        Nothing is decoded but metadata; `CompiledModules.page` gives the memory page.
+
+        Raises:
+            ProfileError: as for `overview`.
+        """
+        from tpuprof.parsers.pages.memory import CompiledModules, files_in_run  # noqa: PLC0415
+
+        known = self._compiled.get(host)
+        if known is None:
+            files = self._chosen(host)
+            meter = Meter(files, lambda _: None, self._is_cancelled)
+            sources, failures = self._each(files, meter, self._module_source)
+            beside = files_in_run(self.run.path)
+            sources += [beside] if beside is not None else []
+            if not sources:
+                raise failures[0] if failures else self._nothing_to_read()
+            notes = tuple(_left_out(failures))
+            known = CompiledModules(sources, lambda: self._reported_capacity(host), lambda: self._poll(0, 0), notes)
+            self._compiled[host] = known
+        return known
+
+    def _module_source(self, file: HostFile, meter: Meter) -> ModuleSource:
+        from tpuprof.parsers.pages.memory import ModuleSource  # noqa: PLC0415
+
+        known = self._sources.get(file.path)
+        if known is None:
+            with closing(Trace.open(file.path)) as trace:
+                known = self._sources[file.path] = ModuleSource.of(trace, file.host)
+        return known
+
+    def _reported_capacity(self, host: str | None) -> Capacity | None:
+        """The smallest capacity that a device's allocator reported, where one did."""
+        from tpuprof.parsers.pages.memory import reported_capacity  # noqa: PLC0415
+
+        return reported_capacity(one for part in self._memory_over_time(host)[0] for one in part.allocators)
+
+    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
+        """What the allocators of one host, or of all hosts, reported; errors as for `overview`."""
+        from tpuprof.parsers.pages.memory_profile import memory_profile_page  # noqa: PLC0415
+
+        parts, notes = self._memory_over_time(host)
+        return memory_profile_page(
+            [part.allocators for part in parts],
+            [part.host for part in parts],
+            [part.why_empty for part in parts],
+            notes,
+        )
+
+    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
+        """Runs of compiled modules on the devices, a part a host, to lay over the memory profile."""
+        return tuple(part.runs for part in self._memory_over_time(host)[0])
+
+    def _memory_over_time(self, host: str | None) -> tuple[list[HostMemory], list[str]]:
+        """Each host's allocators, at least one host, and what to say about hosts that are left out."""
+        files = self._chosen(host)
+        meter = Meter(files, self._on_progress, self._is_cancelled)
+        parts, failures = self._each(files, meter, self._allocators_of)
+        if not parts:
+            raise failures[0] if failures else self._nothing_to_read()
+        return parts, _left_out(failures)
+
+    def _allocators_of(self, file: HostFile, meter: Meter) -> HostMemory:
+        from tpuprof.parsers.memory.allocators.profile import host_memory  # noqa: PLC0415
+
+        known = self._host_memory.get(file.path)
+        if known is None:
+            with closing(Trace.open(file.path)) as trace:
+                known = self._host_memory[file.path] = host_memory(trace, file.host, meter.chunk)
+        return known
+
+    def _poll(self, size: int, events: int) -> None:
+        """Ends the work where that is wanted."""
+        if self._is_cancelled():
+            raise Cancelled
+
+    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
+        """The HLO modules that the hosts' profiles hold, parsed when asked for; errors as for `overview`."""
+        self._summarised(host)
+        return self._modules_of(host)
+
+    def _modules_of(self, host: str | None) -> tuple[HloModules, ...]:
+        """The HLO modules of the hosts that are summarised; of several hosts each program once, for they are large."""
+        return self._modules_in(self._chosen(host))
+
+    def _modules_in(self, chosen: Sequence[HostFile]) -> tuple[HloModules, ...]:
+        """Modules of those hosts that are summarised and have a program that none before them has."""
+        found: list[HloModules] = []
+        seen: set[int] = set()
+        for file in chosen:
+            if file.path not in self._reader.summaries or (
+                found and seen.issuperset(self._programs.get(file.path, {-1}))
+            ):
+                continue
+            self._poll(0, 0)
+            try:
+                modules = self._host_modules(file)
+            except ProfileError:  # it was readable a moment ago
+                continue
+            if not found or not seen.issuperset(modules.names):
+                self._modules[file.path] = modules
+                found.append(modules)
+                seen.update(modules.names)
+        return tuple(found)
+
+    def summaries(self, host: str | None = None) -> Sequence[HostSummary]:
+        """What each readable host adds to the pages, in the order of the hosts; errors as for `overview`."""
+        return self._summarised(host)[0]
+
+    def _summarised(
+        self, host: str | None, on_host: Callable[[int], None] | None = None
+    ) -> tuple[list[HostSummary], list[str]]:
+        """The hosts' summaries, at least one, and what to say about hosts that are left out."""
+        files = self._chosen(host)
+        self._reader.read(files, on_host or (lambda _: None))
+        summaries = self._readable(files)
+        if not summaries:
+            raise next((error for _, error in self._failed(files)), self._nothing_to_read())
+        notes = _left_out(error for _, error in self._failed(files))
+        return summaries, [*notes, *(problem.sentence for problem in self.run.problems)]
+
+    def _readable(self, files: Sequence[HostFile]) -> list[HostSummary]:
+        known = self._reader.summaries
+        return [known[file.path] for file in files if file.path in known]
+
+    def _failed(self, files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+        """The hosts that can't be read, and why."""
+        known = self._reader.failed
+        return [(file, known[file.path]) for file in files if file.path in known]
+
+    @staticmethod
+    def _each(
+        files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
+    ) -> tuple[list[_Part], list[ProfileError]]:
+        """Does some work for each host, one after the other."""
+        parts: list[_Part] = []
+        failures: list[ProfileError] = []
+        for index, file in enumerate(files):
+            meter.begin(index)
+            try:
+                parts.append(work(file, meter))
+            except ProfileError as error:
+                failures.append(error)
+        return parts, failures
+
+    def _chosen(self, host: str | None) -> Sequence[HostFile]:
+        if host is None:
+            return self.run.hosts
+        chosen = [file for file in self.run.hosts if file.host == host]
+        if not chosen:
+            names = ", ".join(file.host for file in self.run.hosts) or "none"
+            raise ProfileError(
+                "unknown_host", f"Run {self.run.name} has no host {host}.", f"its hosts: {names}", EXIT_NOT_FOUND
+            )
+        return chosen
+
+    def _nothing_to_read(self) -> ProfileError:
+        reasons = " ".join(problem.sentence for problem in self.run.problems)
+        hint = next((problem.hint for problem in self.run.problems if problem.hint), "capture a profile first")
+        return ProfileError("no_hosts", f"Run {self.run.name} holds no readable profile. {reasons}".rstrip(), hint)
+
+    def _host_modules(self, file: HostFile) -> HloModules:
+        known = self._modules.get(file.path)
+        if known is None:
+            with closing(Trace.open(file.path)) as trace:
+                known = HloModules.of(trace)
+            self._programs[file.path] = frozenset(known.names)
+        return known
+
+
+def _left_out(failures: Iterable[ProfileError]) -> list[str]:
+    """A sentence for each host that can't be read."""
+    return [f"{error.sentence.rstrip('.')}; this host is left out" for error in failures]
+
+
+def _best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:
+    """The hosts in order, but whole files with a device before damaged ones, and those without a device last."""
+    return sorted(files, key=_shortcoming) if len(files) > 1 else files
+
+
+def _shortcoming(file: HostFile) -> int:
+    """See `device.shortcoming`; 2 for a file that can't be read."""
+    try:
+        with closing(Trace.open(file.path)) as trace:
+            return shortcoming(trace)
+    except ProfileError:
+        return 2
+
+
+class _Partials:
+    """Makes pages over the hosts that are read so far, rarely enough that the whole is not held up."""
+
+    def __init__(
+        self,
+        page: Callable[[Sequence[HostFile], int], Overview | None],
+        files: Sequence[HostFile],
+        on_partial: OnPartial,
+    ) -> None:
+        self._page = page
+        self._files = files
+        self._on_partial = on_partial
+        self._due = time.monotonic() + PARTIAL_AFTER_SECONDS
+
+    def __call__(self, done: int) -> None:
+        """So many hosts are known."""
+        begun = time.monotonic()
+        if done >= len(self._files) or begun < self._due:
+            return
+        page = self._page(self._files, done)
+        if page is None:
+            return
+        self._on_partial(page, done, len(self._files))
+        now = time.monotonic()
+        self._due = now + max(PARTIAL_EVERY_SECONDS, _PARTIAL_REST * (now - begun))

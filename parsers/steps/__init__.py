@@ -1,0 +1,1 @@
+"""Steps: markers, times, where the time of each went, duty cycle."""

@@ -1,0 +1,1 @@
+"""Steps and ops of GPUs."""

@@ -1,0 +1,139 @@
+"""The ops that GPUs ran: kernels added up by HLO op, and HLO ops by framework op (XProf's device op database).
+
+A kernel belongs to the HLO op that its stat `hlo_op` names in program `program_id`; one whose program the profile does
+not hold is left out, as XProf leaves it. Without that stat the op that its stat `tf_op` names counts. What stems from
+no framework op stands for itself. (XProf takes kernels of several programs that follow each other in one step for the
+first one's where their HLO ops have the same name; here each keeps its own.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
+from tpuprof.parsers.ops.host.events import HostThread, SparseStat, integers_at
+
+_HLO_OP, _PROGRAM, _FRAMEWORK_OP = OP_STATS = ("hlo_op", "program_id", "tf_op")
+
+_INSIDE = "::"
+"""Stands between the HLO ops that hold one another, the innermost last."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOp:
+    """A framework op, or an HLO op that stems from none.
+
+    Attributes:
+        name: such as ``jit(step)/dot_general``.
+        type: such as ``dot_general``; `UNKNOWN_TYPE` for an HLO op.
+        occurrences: of its most frequent HLO op, over all GPUs, as XProf counts.
+        self_ps: summed over all GPUs.
+    """
+
+    name: str
+    type: str
+    occurrences: int
+    self_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """An op that a kernel names; the full name of the framework op, which is empty for an HLO op without one."""
+
+    program: int
+    name: str
+    framework_op: str
+
+
+def gpu_ops(gpus: Sequence[tuple[Plane, Sequence[HostThread]]], modules: HloModules) -> tuple[GpuOp, ...]:
+    """Ops of GPUs by self time, ties by name.
+
+    Args:
+        gpus: each with its streams, decoded with `OP_STATS`.
+    """
+    spent: dict[_Op, tuple[int, int]] = {}
+    for plane, streams in gpus:
+        for stream in streams:
+            for op, count, time in (*_of_hlo(plane, stream, modules), *_of_framework(plane, stream)):
+                counts, times = spent.get(op, (0, 0))
+                spent[op] = counts + count, times + time
+    rows: dict[str, GpuOp] = {}
+    for op, (count, time) in spent.items():
+        parsed = parse_framework_op(op.framework_op) if op.framework_op else None
+        name, kind = (parsed.name, parsed.type) if parsed else (op.name, UNKNOWN_TYPE)
+        known = rows.get(name, GpuOp(name, kind or UNKNOWN_TYPE, 0, 0))
+        rows[name] = GpuOp(name, known.type, max(known.occurrences, count), known.self_ps + time)
+    return tuple(sorted(rows.values(), key=lambda row: (-row.self_ps, row.name)))
+
+
+def _of_hlo(plane: Plane, stream: HostThread, modules: HloModules) -> list[tuple[_Op, int, int]]:
+    """Ops, occurrences and times of the kernels of HLO ops."""
+    stat = stream.stats.get(_HLO_OP)
+    if stat is None:
+        return []
+    number, names = _distinct(plane, stat)
+    program, has = integers_at(stream.stats.get(_PROGRAM), stat.rows)
+    chosen = np.flatnonzero(has)
+    programs, which = np.unique(program[chosen], return_inverse=True)
+    out = []
+    for key, count, time in _summed(stream, stat.rows[chosen], number[chosen] * len(programs) + which):
+        name = names[key // len(programs)].rsplit(_INSIDE, 1)[-1]
+        of_program = int(programs[key % len(programs)])
+        module = modules.module(of_program) if name else None
+        proto = module.instruction_proto(name) if module is not None else None
+        if proto is not None:
+            framework_op = text(proto.metadata.op_name)
+            full_name = f"{framework_op}:{text(proto.metadata.op_type)}" if framework_op else ""
+            out.append((_Op(of_program, name, full_name), count, time))
+    return out
+
+
+def _of_framework(plane: Plane, stream: HostThread) -> list[tuple[_Op, int, int]]:
+    """Ops, occurrences and times of the kernels that name a framework op, but no HLO op."""
+    stat = stream.stats.get(_FRAMEWORK_OP)
+    if stat is None:
+        return []
+    number, names = _distinct(plane, stat)
+    by_hlo = stream.stats.get(_HLO_OP)
+    is_hlo = np.zeros(len(stat.rows), np.bool_)
+    if by_hlo is not None:
+        of_hlo, hlo_names = _distinct(plane, by_hlo)
+        is_named = np.array([bool(name) for name in hlo_names], np.bool_)[of_hlo]
+        is_hlo = np.isin(stat.rows, by_hlo.rows[is_named])
+    chosen = np.flatnonzero(~is_hlo & np.array([bool(name) for name in names], np.bool_)[number])
+    kernels, which = np.unique(stream.metadata_id[stat.rows[chosen]], return_inverse=True)
+    out = []
+    for key, count, time in _summed(stream, stat.rows[chosen], number[chosen] * len(kernels) + which):
+        full_name = names[key // len(kernels)]
+        row = plane.event_metadata.row(int(kernels[key % len(kernels)]))
+        kernel = plane.event_metadata.name(row) if row is not None else ""
+        out.append((_Op(0, f"{parse_framework_op(full_name).name}/{kernel}", full_name), count, time))
+    return out
+
+
+def _distinct(plane: Plane, stat: SparseStat) -> tuple[Int64s, list[str]]:
+    """The text of each event as a number, and the texts. References, as which writers store them, are read once."""
+    column = stat.values
+    length = column.length.astype(np.int64) if len(column.length) else np.zeros(len(column.kind), np.int64)
+    order = np.lexsort((length, column.value, column.kind))
+    same = (np.diff(column.kind[order]) == 0) & (np.diff(column.value[order]) == 0) & (np.diff(length[order]) == 0)
+    opens = np.append(True, ~same)[: len(order)]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(opens) - 1
+    return number, [found or "" for found in plane.texts(column.take(order[opens]))]
+
+
+def _summed(stream: HostThread, rows: Int64s, keys: Int64s) -> list[tuple[int, int, int]]:
+    """Keys, occurrences and times of events."""
+    found, which = np.unique(keys, return_inverse=True)
+    times = sum_by_key(which, (stream.end_ps - stream.start_ps)[rows], len(found))
+    counts = np.bincount(which, minlength=len(found))
+    return list(zip(found.tolist(), counts.tolist(), times.tolist(), strict=True))

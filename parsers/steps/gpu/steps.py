@@ -1,0 +1,391 @@
+"""GPUs: steps, where their time went, and the ops that ran, as XProf gives them for profiles without TPUs.
+
+A GPU's plane has a line a stream. Its events belong to the step whose root launched them
+(`parsers.steps.groups.groups`); one that no step launched belongs to the step of the event before it on that GPU. A
+step's span on a GPU is a run of events of one group; the longest on any GPU is the step's. Within it each moment counts
+for the most important thing that some GPU did: compute with 16 bits, with 32 bits, copies to the host, copies on and
+between devices, collectives, copies from the host, in this order; the rest is other time. Of more than `_FEW` steps the
+first and the last are left out, as the profile may hold only a part of them.
+
+XProf counts nothing of the host where there are GPUs: of the nine parts that it prints of a step those of the host are
+0, and what the host did is other time. Sources: `derived_timeline.cc`, `xplane_to_step_events.cc`, `event_span.cc`,
+`step_events_to_steps_db.cc`. Different here: an event of no length counts for nothing, while in XProf's sweep it may
+claim all time after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
+from tpuprof.parsers.formats.xspace.source import ByteSource
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.ops.core_ops import event_spans
+from tpuprof.parsers.ops.device import is_gpu
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, read_threads
+from tpuprof.parsers.steps.gpu.ops import OP_STATS, GpuOp, gpu_ops
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Root, event_groups, is_grouped, recorded_groups
+
+STREAM_STATS = tuple(dict.fromkeys((*GROUP_STATS, *OP_STATS, "shape")))
+
+_STEPS_LINE = 0xDEADBEEF
+"""Low 32 bits of the id of the line in which a profile may have steps already."""
+
+# What a GPU does, by importance.
+_FROM_HOST, _COLLECTIVE, _BETWEEN, _TO_HOST, _COMPUTE_32, _COMPUTE_16 = range(6)
+_KINDS = 6
+_COPIES = {"MemcpyHToD": _FROM_HOST, "MemcpyDToH": _TO_HOST, "MemcpyDToD": _BETWEEN}
+
+_FEW = 5
+
+_READ_BYTES = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class GpuStep:
+    """One step.
+
+    Attributes:
+        name: the root's name and step number, else the group's number, which XProf prints always.
+        group_id: the group's number.
+        start_ps, duration_ps: the longest span that it has on a GPU.
+        device_compute_ps, …: the nine parts of XProf's generic step; they add up to the duration. Those of the host
+            (`host_compute_ps`, `kernel_launch_ps`, `compile_ps`) are 0, see above.
+    """
+
+    name: str
+    group_id: int
+    start_ps: int
+    duration_ps: int
+    device_compute_ps: int
+    device_to_device_ps: int
+    device_collectives_ps: int
+    host_compute_ps: int
+    kernel_launch_ps: int
+    input_ps: int
+    output_ps: int
+    compile_ps: int
+    all_other_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSummary:
+    """What a host's GPUs did.
+
+    Attributes:
+        device_count: number of GPU planes.
+        device_type: as XProf names the first one, such as ``AMD GPU - gfx942``; ``GPU`` where the profile does not say.
+        steps: by group; only those with compute.
+        dropped: steps left out at both ends.
+        compute_16bit_ps, compute_32bit_ps: of all groups with a span on some GPU, where 16-bit compute hides the other.
+        ops: framework ops by self time, then name.
+    """
+
+    device_count: int
+    device_type: str
+    steps: tuple[GpuStep, ...]
+    dropped: int
+    compute_16bit_ps: int
+    compute_32bit_ps: int
+    ops: tuple[GpuOp, ...]
+
+
+def gpu_summary(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | None = None) -> GpuSummary | None:
+    """Summarises the GPUs of a profile; None where it has none, or TPUs beside them, which alone count then.
+
+    Args:
+        host: the host's threads, decoded with `GROUP_STATS`, or None for a profile without them.
+    """
+    planes = [plane for plane in trace.planes if is_gpu(plane)]
+    if not planes or any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
+        return None
+    streams = [[thread for thread, _ in read_threads(plane, STREAM_STATS, on_chunk)] for plane in planes]
+    every = [stream for of_plane in streams for stream in of_plane]
+    grouped = is_grouped(trace)
+    roots: tuple[Root, ...] = ()
+    packed = recorded_groups(every)
+    if host is not None:
+        found = event_groups(host, (), every, grouped)
+        roots, packed = found.roots, found.streams
+    of_events = iter([line.of_events() for line in packed])
+    gpus = [
+        _gpu(plane, of_plane, [next(of_events) for _ in of_plane], not grouped)
+        for plane, of_plane in zip(planes, streams, strict=True)
+    ]
+    steps, whole = _steps([gpu for gpu in gpus if gpu is not None], roots)
+    kept = steps[1:-1] if len(steps) > _FEW else steps
+    return GpuSummary(
+        device_count=len(planes),
+        device_type=gpu_type(planes[0]),
+        steps=kept,
+        dropped=len(steps) - len(kept),
+        compute_16bit_ps=int(whole[_COMPUTE_16]),
+        compute_32bit_ps=int(whole[_COMPUTE_32]),
+        ops=gpu_ops(list(zip(planes, streams, strict=True)), HloModules.of(trace)),
+    )
+
+
+_NVIDIA = (
+    ((2, 0), "Fermi"),
+    ((3, 0), "Kepler"),
+    ((5, 0), "Maxwell"),
+    ((6, 0), "Pascal"),
+    ((7, 0), "Volta"),
+    ((7, 5), "Turing"),
+    ((8, 0), "Ampere"),
+    ((8, 9), "Ada Lovelace"),
+    ((9, 0), "Hopper"),
+    ((10, 0), "Blackwell"),
+)
+_AMD = {(9, 4): "gfx942", (9, 5): "gfx950"}
+_AMD_SERIES = {9: "gfx-9XX series", 10: "gfx-10XX series", 11: "gfx-11XX series"}
+
+
+def gpu_type(plane: Plane) -> str:
+    """What XProf calls a GPU: by vendor, device name and compute capability in the plane's stats."""
+    stats = plane.stats
+    major, minor = (
+        value if isinstance(value := stats.get(f"compute_cap_{part}"), int) else 0 for part in ("major", "minor")
+    )
+    if stats.get("device_vendor") == "Nvidia":
+        named = [name for lowest, name in _NVIDIA if lowest[0] == major and lowest[1] <= minor]
+        return f"Nvidia GPU ({named[-1]})" if named else "Nvidia GPU"
+    if stats.get("device_vendor") == "AMD":
+        name = stats.get("gpu_device_name")
+        if not (isinstance(name, str) and _is_gfx(name)):
+            name = _AMD.get((major, minor)) or _AMD_SERIES.get(major)
+        return f"AMD GPU - {name}" if name else "AMD GPU"
+    return "GPU"
+
+
+def _is_gfx(name: str) -> bool:
+    """Whether a name is an architecture's: ``gfx90a``."""
+    digits = name.removeprefix("gfx")
+    return name.startswith("gfx") and len(digits) >= 3 and all(digit in "0123456789abcdefABCDEF" for digit in digits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """The events of one GPU that count for steps, and its steps' spans.
+
+    Attributes:
+        group, start_ps, end_ps, kind: int64[n]; kind is one of `_FROM_HOST` and following.
+        span_group, span_start_ps, span_end_ps: int64[k].
+    """
+
+    group: Int64s
+    start_ps: Int64s
+    end_ps: Int64s
+    kind: Int64s
+    span_group: Int64s
+    span_start_ps: Int64s
+    span_end_ps: Int64s
+
+
+def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], derives: bool) -> _Gpu | None:
+    """Reads what one GPU did for steps; None for nothing.
+
+    Args:
+        groups: of each stream's events.
+        derives: whether gaps between groups are to be filled and spans to be found, as the profile has no groups yet.
+    """
+    if not streams:
+        return None
+    start = np.concatenate([stream.start_ps for stream in streams])
+    end = np.concatenate([stream.end_ps for stream in streams])
+    group = np.concatenate(groups)
+    spans = [_recorded_spans(plane)]
+    if derives:
+        order = np.lexsort((end, start))  # of events that start together XProf takes the shorter one first
+        group[order] = _filled(group[order])
+        spans.append(_runs(group[order], start[order], end[order]))
+    span_group, span_start, span_end = (np.concatenate([part[at] for part in spans]) for at in range(3))
+    launched = np.concatenate([_launched(stream) for stream in streams])
+    chosen = launched & (group >= 0) & np.isin(group, span_group)
+    if not chosen.any():
+        return None
+    kind = np.concatenate([_kinds(plane, stream) for stream in streams])
+    known = np.isin(span_group, group[chosen])
+    return _Gpu(
+        *(column[chosen] for column in (group, start, end, kind)),
+        *(column[known] for column in (span_group, span_start, span_end)),
+    )
+
+
+def _filled(group: Int64s) -> Int64s:
+    """The last group before each event that has none."""
+    last = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
+    return np.where(last >= 0, group[last], -1)
+
+
+def _runs(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Group, start and end of each run of events of one group. Events are in order; all have groups from one on."""
+    first = int(np.argmax(group >= 0)) if (group >= 0).any() else len(group)
+    group, start, end = group[first:], start[first:], end[first:]
+    opens = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
+    return group[opens], start[opens], np.maximum.reduceat(end, opens) if len(opens) else end
+
+
+def _recorded_spans(plane: Plane) -> tuple[Int64s, Int64s, Int64s]:
+    """Group, start and end of the steps that the profile has already."""
+    groups, starts, ends = ([np.zeros(0, np.int64)] for _ in range(3))
+    for line in plane.lines:
+        if line.id & 0xFFFFFFFF == _STEPS_LINE:
+            events = line.events(("group_id",), places=False)
+            start, end = event_spans(line, events)
+            column = events.stats.get("group_id")
+            has = np.flatnonzero(column.kind) if column is not None else np.zeros(0, np.intp)
+            groups.append(column.integers()[has] if column is not None else np.zeros(0, np.int64))
+            starts.append(start[has])
+            ends.append(end[has])
+    return np.concatenate(groups), np.concatenate(starts), np.concatenate(ends)
+
+
+def _launched(stream: HostThread) -> NDArray[np.bool_]:
+    """Which events a call of the host launched."""
+    number, has = integers_at(stream.stats.get("correlation_id"), np.arange(len(stream)))
+    return has & (number >= 0)
+
+
+def _kinds(plane: Plane, stream: HostThread) -> Int64s:
+    """What each event of a stream is, by its name and the shapes of the tensors that it works on."""
+    table = plane.event_metadata
+    ids, which = np.unique(stream.metadata_id, return_inverse=True)
+    rows = table.rows(ids.astype(np.int64)).tolist()
+    kind = np.array([_kind_of(table.name(row) if row >= 0 else "") for row in rows], np.int64)[which]
+    stat = stream.stats.get("shape")
+    if stat is not None:
+        computes = np.flatnonzero(kind[stat.rows] >= _COMPUTE_32)
+        column = stat.values.take(computes)
+        filled, half = np.zeros(len(computes), np.bool_), np.zeros(len(computes), np.bool_)
+        is_ref = np.flatnonzero(column.kind == KIND_REF)
+        refs, first, of = np.unique(column.value[is_ref], return_index=True, return_inverse=True)
+        texts = plane.texts(column.take(is_ref[first]))
+        filled[is_ref] = np.array([bool(text) for text in texts], np.bool_)[of] if len(refs) else False
+        half[is_ref] = np.array(["half" in (text or "") for text in texts], np.bool_)[of] if len(refs) else False
+        is_text = np.flatnonzero((column.kind == KIND_STR) & (column.length > 0 if len(column.length) else False))
+        filled[is_text] = True
+        half[is_text] = _holding(plane.source, b"half", column.value[is_text], column.length[is_text].astype(np.int64))
+        kind[stat.rows[computes[filled]]] = np.where(half[filled], _COMPUTE_16, _COMPUTE_32)
+    return kind
+
+
+def _kind_of(name: str) -> int:
+    """What an event of this name is; compute with 16 bits where the name says so."""
+    copy = _COPIES.get(parse_framework_op(name).type) if name[:6].lower() == "memcpy" else None
+    if copy is not None:
+        return copy
+    if name[:4].lower() == "nccl":
+        return _COLLECTIVE
+    return _COMPUTE_16 if "half" in name or "fp16" in name else _COMPUTE_32
+
+
+def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> NDArray[np.bool_]:
+    """Which of the texts at these places of a file hold a word. The file is read in pieces, texts in order of place."""
+    out = np.zeros(len(begin), np.bool_)
+    order = np.argsort(begin, kind="stable")
+    at = 0
+    while at < len(order):
+        place = int(begin[order[at]])
+        inside = int(np.searchsorted(begin[order], place + _READ_BYTES, side="right"))
+        chosen = order[at : max(inside, at + 1)]
+        at += len(chosen)
+        stop = min(int((begin[chosen] + length[chosen]).max()), place + 2 * _READ_BYTES)
+        data = np.frombuffer(source.read(place, stop - place), np.uint8)
+        count = max(0, len(data) - len(word) + 1)
+        is_word = np.ones(count, np.bool_)
+        for shift, letter in enumerate(word):
+            is_word &= data[shift : shift + count] == letter
+        found = place + np.flatnonzero(is_word)
+        first = np.searchsorted(found, begin[chosen])
+        last = np.searchsorted(found, begin[chosen] + length[chosen] - len(word), side="right")
+        out[chosen] = last > first
+    return out
+
+
+def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, ...], Int64s]:
+    """The steps of all GPUs together, and the time of each kind in all groups, cut to no step."""
+    if not gpus:
+        return (), np.zeros(_KINDS, np.int64)
+    group, start, end, kind = (
+        np.concatenate([getattr(gpu, name) for gpu in gpus]) for name in ("group", "start_ps", "end_ps", "kind")
+    )
+    groups, step = np.unique(group, return_inverse=True)
+    begin, stop = _longest(gpus, groups)
+    inside, whole = sweep(step.astype(np.int64), start, end, kind, begin, stop)
+    computes = np.bincount(step[(kind >= _COMPUTE_32) & (end > start)], minlength=len(groups)) > 0
+    kept = np.flatnonzero(computes & (stop > begin))
+    out = []
+    for at in kept.tolist():
+        number = int(groups[at])
+        spent = inside[at].tolist()
+        duration = int(stop[at] - begin[at])
+        out.append(
+            GpuStep(
+                name=_name(number, roots),
+                group_id=number,
+                start_ps=int(begin[at]),
+                duration_ps=duration,
+                device_compute_ps=spent[_COMPUTE_16] + spent[_COMPUTE_32],
+                device_to_device_ps=spent[_BETWEEN],
+                device_collectives_ps=spent[_COLLECTIVE],
+                host_compute_ps=0,
+                kernel_launch_ps=0,
+                input_ps=spent[_FROM_HOST],
+                output_ps=spent[_TO_HOST],
+                compile_ps=0,
+                all_other_ps=max(0, duration - sum(spent)),
+            )
+        )
+    return tuple(out), whole
+
+
+def _longest(gpus: Sequence[_Gpu], groups: Int64s) -> tuple[Int64s, Int64s]:
+    """Start and end of the longest span of each group; of equally long ones the first."""
+    group, start, end = (
+        np.concatenate([getattr(gpu, name) for gpu in gpus]) for name in ("span_group", "span_start_ps", "span_end_ps")
+    )
+    order = np.lexsort((-np.arange(len(group)), end - start, group))
+    last = order[np.searchsorted(group[order], groups, side="right") - 1]
+    return start[last], end[last]
+
+
+def _name(group: int, roots: Sequence[Root]) -> str:
+    if not 0 <= group < len(roots):
+        return str(group)
+    root = roots[group]
+    return f"{root.name} {group if root.step_num is None else root.step_num}"
+
+
+def sweep(step: Int64s, start: Int64s, end: Int64s, kind: Int64s, begin: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
+    """Time by step and most important kind.
+
+    Args:
+        step, start, end, kind: of each event.
+        begin, stop: of each step.
+
+    Returns:
+        int64[steps, _KINDS], what lies within the steps, and int64[_KINDS], with what lies outside of them.
+    """
+    times = np.concatenate([start, end])
+    steps, kinds = np.tile(step, 2), np.tile(kind, 2)
+    change = np.repeat(np.array([1, -1], np.int32), len(step))
+    order = np.lexsort((times, steps))
+    times, steps, kinds, change = times[order], steps[order], kinds[order], change[order]
+    top = np.full(len(order), -1, np.int64)
+    for number in range(_KINDS):  # every step's changes add up to 0, so one sum runs over all of them
+        top[np.cumsum(np.where(kinds == number, change, 0)) > 0] = number
+    chosen = np.flatnonzero((steps[1:] == steps[:-1]) & (top[:-1] >= 0) & (times[1:] > times[:-1]))
+    of, cell = steps[chosen], steps[chosen] * _KINDS + top[chosen]
+    since, until = times[chosen], times[chosen + 1]
+    within = np.maximum(np.minimum(until, stop[of]) - np.maximum(since, begin[of]), 0)
+    inside = sum_by_key(cell, within, len(begin) * _KINDS).reshape(len(begin), _KINDS)
+    return inside, sum_by_key(top[chosen], until - since, _KINDS)

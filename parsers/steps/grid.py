@@ -1,0 +1,388 @@
+"""Steps over several cores and hosts: which belong together, and where their time went.
+
+Steps of a host's cores are matched by name, where names repeat by time; a step that a core lacks is left out, as in
+XProf. So is a step in which a core ran no op although another did: its ops were lost. A core that ran nothing in any
+step, as a chip that the program does not use, takes no part. A first or last step that the capture cut into is left out
+too, and named: XProf counts it.
+
+Steps of several hosts are matched by name as well, as long as names don't repeat and the steps so matched run at the
+same time. Else they are matched by time, as XProf does (`step_intersection.cc`): with the offset at which most of the
+hosts' spans overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, place, ranges
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.model import StepBreakdown, StepSource
+from tpuprof.parsers.steps.sparse_core import together
+from tpuprof.parsers.steps.times import (
+    ASYNC_DONE,
+    COMPUTE,
+    HOST_TRANSFER,
+    INFEED,
+    MEGACORE,
+    OUTFEED,
+    SPARSE_CORE_WAIT,
+    CoreStepTimes,
+    SlowOp,
+)
+
+InputSource = Literal["infeed", "host"]
+"""What tells the time that a step waits for input: infeed ops, or idle time while the host waits for input."""
+
+_STEADY = 0.9
+"""A first or last step is cut where it has less than this share of the others' ops and time, which have nearly all."""
+
+_MOST_NAMED = 4  # cores in a sentence
+_LEAST_STEPS_TO_TELL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StepGrid:
+    """The steps that all cores share.
+
+    Attributes:
+        names: one a step.
+        source: markers or inferred periods.
+        start_ps: int64[steps], the earliest core's start.
+        duration_ps: int64[cores, steps].
+        part_ps: int64[cores, steps, PART_COUNT], columns as in `step_times`; where the program has no infeed ops INFEED
+            is the idle time in which the host waited for input or sent it. None is more than the step, although an op
+            may outlast it.
+        class_ps: int64[cores, steps, len(OP_CLASSES)], idle included; it adds up to the duration.
+        work, feed_work: float64[cores, steps, WORK_COUNT].
+        all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
+        slow_ops: what the slowest step has more of, of the core where that is most.
+        core_names: ``host:ordinal`` of each core; hosts: int64[cores], which host it belongs to.
+        input_source: what INFEED stems from; None where nothing tells.
+        sparse_core: float64[3, steps], as `sparse_core_times` has it; None without SparseCores with steps.
+        dropped: steps of some core that another one lacks.
+        incomplete: sentences on what else was left out: cores, steps with lost ops, steps that the capture cut into.
+    """
+
+    names: tuple[str, ...]
+    source: StepSource
+    start_ps: Int64s
+    duration_ps: Int64s
+    part_ps: Int64s
+    class_ps: Int64s
+    work: NDArray[np.float64]
+    feed_work: NDArray[np.float64]
+    all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
+    slow_ops: tuple[SlowOp, ...]
+    core_names: tuple[str, ...]
+    hosts: Int64s
+    input_source: InputSource | None
+    sparse_core: NDArray[np.float64] | None
+    dropped: int
+    incomplete: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def longest_ps(self) -> Int64s:
+        """int64[steps]: duration on the slowest core."""
+        longest: Int64s = self.duration_ps.max(axis=0)
+        return longest
+
+    def take(self, rows: NDArray[np.intp]) -> StepGrid:
+        """Some of the steps, in their order."""
+        return replace(
+            self,
+            names=tuple(self.names[at] for at in rows.tolist()),
+            start_ps=self.start_ps[rows],
+            duration_ps=self.duration_ps[:, rows],
+            part_ps=self.part_ps[:, rows],
+            class_ps=self.class_ps[:, rows],
+            work=self.work[:, rows],
+            feed_work=self.feed_work[:, rows],
+            all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
+            sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
+        )
+
+
+def align(
+    cores: Sequence[CoreStepTimes], source: StepSource, core_names: Sequence[str], input_source: InputSource | None
+) -> StepGrid | None:
+    """Matches the steps of a host's cores, by name where each core's names are unique, else by time or in lock step.
+
+    Returns:
+        None where there is nothing to match: no core with steps, or no step on all that have some.
+    """
+    taking = _taking_part(cores)
+    if not taking:
+        return None
+    unused = [name for at, name in enumerate(core_names) if at not in taking]
+    cores, core_names = [cores[at] for at in taking], [core_names[at] for at in taking]
+    if not any(_repeats(core.steps.names) for core in cores):
+        names, index = _by_name([core.steps.names for core in cores])
+        seen = len(set().union(*(core.steps.names for core in cores)))
+    else:
+        index = _at_once([core.steps for core in cores])
+        names = cores[0].steps.take(index[0]).names
+        seen = max(len(core.steps) for core in cores)
+    if not names:
+        return None
+    pairs = list(zip(cores, index, strict=True))
+    part_ps = np.stack([core.part_ps[at] for core, at in pairs])
+    if input_source == "host":
+        part_ps[:, :, INFEED] = np.stack([core.input_ps[at] for core, at in pairs])
+    duration_ps = np.stack([core.steps.duration_ps[at] for core, at in pairs])
+    grid = StepGrid(
+        names=names,
+        source=source,
+        start_ps=np.min([core.steps.start_ps[at] for core, at in pairs], axis=0),
+        duration_ps=duration_ps,
+        part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
+        class_ps=np.stack([core.class_ps[at] for core, at in pairs]),
+        work=np.stack([core.work[at] for core, at in pairs]),
+        feed_work=np.stack([core.feed_work[at] for core, at in pairs]),
+        all_reduce=tuple(
+            _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), at, len(core.steps))
+            for core, at in pairs
+        ),
+        slow_ops=max((core.slow_ops for core in cores), key=lambda ops: sum(op.excess_ps for op in ops)),
+        core_names=tuple(core_names),
+        hosts=np.zeros(len(cores), np.int64),
+        input_source=input_source,
+        sparse_core=None,
+        dropped=seen - len(names),
+        incomplete=_without_cores(unused),
+    )
+    return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs])))
+
+
+def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
+    """The cores that have steps, and ops in them where any core has."""
+    marked = [at for at, core in enumerate(cores) if len(core.steps)]
+    return [at for at in marked if cores[at].op_count.any()] or marked
+
+
+def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    if len(names) == 1:
+        return (f"core {names[0]} is left out of the steps: it ran nothing in them",)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they ran nothing in them",)
+
+
+def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:
+    """Leaves out steps in which some core ran no op and another did, unless that is all of them."""
+    lost = (op_count.min(axis=0) == 0) & (op_count.max(axis=0) > 0)
+    count = int(lost.sum())
+    if not count or count == len(grid):
+        return grid
+    were, them = ("step was", "it") if count == 1 else ("steps were", "them")
+    sentence = f"{count} {were} left out: not every core has ops in {them}"
+    return replace(grid.take(np.flatnonzero(~lost)), incomplete=(*grid.incomplete, sentence))
+
+
+def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
+    """Where each core has the steps that all run at once; in lock step where that is less than half of them."""
+    fewest = min(cores, key=len)
+    middle = fewest.start_ps + (fewest.end_ps - fewest.start_ps) // 2
+    index = np.stack([place(middle, core.start_ps, core.end_ps) for core in cores])
+    at_first = np.diff(index, axis=1, prepend=-1) > 0  # two of them may lie in a long one of another core
+    together = ((index >= 0) & at_first).all(axis=0)
+    if 2 * np.count_nonzero(together) < len(fewest):
+        return [np.arange(len(fewest))] * len(cores)
+    return list(index[:, together])
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    return len(set(names)) < len(names)
+
+
+def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """The names that all have, in the first one's order, and where each has them."""
+    shared = set(names[0]).intersection(*names[1:])
+    kept = tuple(name for name in names[0] if name in shared)
+    places = [{name: at for at, name in reversed(list(enumerate(one)))} for one in names]
+    return kept, [np.array([place[name] for name in kept], np.intp) for place in places]
+
+
+def _renumbered(
+    entries: tuple[Int64s, Int64s, Int64s], rows: NDArray[np.intp], count: int
+) -> tuple[Int64s, Int64s, Int64s]:
+    """All-reduces of a core with the numbers that steps have among `rows`; those of other steps are left out."""
+    number = np.full(count, -1, np.int64)
+    number[rows] = np.arange(len(rows))
+    step, ids, duration = entries
+    at = number[step]
+    kept = at >= 0
+    return at[kept], ids[kept], duration[kept]
+
+
+def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int64s]:
+    """Leaves out a first or last step that the capture cut into: one with fewer ops and less time than all others.
+
+    Only where the other steps have nearly as many ops as each other; marked steps only, as a period is never cut.
+
+    Returns:
+        The grid, and the ops of its steps.
+    """
+    if grid.source != "steps" or len(grid) < _LEAST_STEPS_TO_TELL:
+        return grid, op_count
+    ops, time = op_count.sum(axis=0), grid.longest_ps
+    usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
+    if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
+        return grid, op_count
+    cut = [at for at in (0, len(grid) - 1) if ops[at] < _STEADY * usual_ops and time[at] < _STEADY * usual_time]
+    sentences = [
+        f"step {grid.names[at]} was left out: the capture {'began' if at == 0 else 'ended'} inside it "
+        f"({ops[at]:,} ops; the median step has {usual_ops:,})"
+        for at in cut
+    ]
+    if not cut:
+        return grid, op_count
+    kept = np.setdiff1d(np.arange(len(grid)), cut)
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
+
+
+def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
+    """The steps that the cores of all hosts share.
+
+    Hosts with nothing in common with the first are left out by the caller's choice of grids; here each has a step.
+
+    Returns:
+        A grid without steps where the hosts share none.
+    """
+    if len(grids) == 1:
+        return grids[0]
+    names, index = _matched(grids)
+    taken = [grid.take(at) for grid, at in zip(grids, index, strict=True)]
+    sources = {grid.input_source for grid in grids}
+    return StepGrid(
+        names=names,
+        source=grids[0].source,
+        start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else np.zeros(0, np.int64),
+        duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
+        part_ps=np.concatenate([grid.part_ps for grid in taken]),
+        class_ps=np.concatenate([grid.class_ps for grid in taken]),
+        work=np.concatenate([grid.work for grid in taken]),
+        feed_work=np.concatenate([grid.feed_work for grid in taken]),
+        all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
+        slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
+        core_names=tuple(name for grid in grids for name in grid.core_names),
+        hosts=np.concatenate([np.full(len(grid.hosts), at) for at, grid in enumerate(grids)]),
+        input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
+        sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
+        dropped=max(len(grid) for grid in grids) - len(names),
+        incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
+    )
+
+
+def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """Steps that belong together: their names and where each host has them."""
+    by_time = _by_time(grids)
+    if not any(_repeats(grid.names) for grid in grids):
+        names, by_name = _by_name([grid.names for grid in grids])
+        together, overlap = _overlap(grids, by_name), _overlap(grids, by_time)
+        # clocks that have nothing in common: names are all there is
+        if not overlap or (together and together >= overlap / 2):
+            return names, by_name
+    return tuple(grids[0].names[at] for at in by_time[0].tolist()), by_time
+
+
+def _spans(grid: StepGrid) -> tuple[Int64s, Int64s]:
+    return grid.start_ps, grid.start_ps + grid.longest_ps
+
+
+def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> int:
+    """Time in which all hosts run the same step, over all steps."""
+    if not len(index[0]):
+        return 0
+    spans = [_spans(grid.take(at)) for grid, at in zip(grids, index, strict=True)]
+    common = np.min([end for _, end in spans], axis=0) - np.max([start for start, _ in spans], axis=0)
+    return int(np.maximum(common, 0).sum())
+
+
+def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
+    """Where each host has the steps that all have: by the offset against the shortest host with the most overlap."""
+    whole = [int((_spans(grid)[1]).max() - grid.start_ps.min()) for grid in grids]
+    chief = grids[int(np.argmin(whole))]
+    offsets = [_best_offset(chief, grid) for grid in grids]
+    first = max(max(0, offset) for offset in offsets)
+    last = min(min(len(chief), len(grid) + offset) for grid, offset in zip(grids, offsets, strict=True))
+    steps = np.arange(first, max(first, last))
+    return [steps - offset for offset in offsets]
+
+
+def _best_offset(chief: StepGrid, other: StepGrid) -> int:
+    """Index in the chief less index in the other host, for the same step."""
+    if chief is other:
+        return 0
+    chief_start, chief_end = _spans(chief)
+    start, end = _spans(other)
+    mine, its = ranges(np.searchsorted(end, chief_start, side="right"), np.searchsorted(start, chief_end, side="left"))
+    common = np.minimum(chief_end[mine], end[its]) - np.maximum(chief_start[mine], start[its])
+    zero = len(other) - 1
+    size = len(chief) + zero
+    overlap = np.bincount(mine - its + zero, np.maximum(common, 0).astype(np.float64), minlength=size)
+    best = int(np.concatenate([overlap[zero:], overlap[:zero][::-1]]).argmax())  # ties: 0, 1, ..., then -1, -2, ...
+    return best if best < len(chief) else len(chief) - 1 - best
+
+
+def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
+    """Where each step's time went over all cores.
+
+    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute holds. The rest are
+    XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), every core with the slowest core's step time: infeed is the
+    core that waits most, compute the least busy core, outfeed the mean, host transfer the most, idle what is left of
+    the step (never below 0). All-reduces: of the core with the largest sum, the shortest duration of each over all
+    cores is its compute, the rest synchronisation.
+    """
+    step = grid.longest_ps.astype(np.float64)
+    infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
+    active = grid.part_ps[:, :, COMPUTE]
+    compute = (active + grid.part_ps[:, :, [MEGACORE, ASYNC_DONE]].sum(axis=2)).min(axis=0).astype(np.float64)
+    slowest_infeed = infeed.max(axis=0).astype(np.float64)
+    mean_outfeed = outfeed.mean(axis=0)
+    sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
+    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
+    percent = 100.0 * infeed / np.maximum(step, 1.0)
+    reduce_compute, reduce_sync = _all_reduce(grid)
+    columns = (
+        compute,
+        active.mean(axis=0),
+        slowest_infeed,
+        mean_outfeed,
+        idle,
+        grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
+        reduce_compute,
+        reduce_sync,
+        sparse_core,
+        percent.mean(axis=0),
+        percent.min(axis=0),
+        percent.max(axis=0),
+    )
+    return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
+
+
+def _all_reduce(grid: StepGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute and synchronisation time of all-reduces in each step, of the core whose all-reduces take longest."""
+    count, cores = len(grid), len(grid.all_reduce)
+    core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
+    step, ids, duration = (np.concatenate([part[at] for part in grid.all_reduce]) for at in range(3))
+    if not len(step):
+        return np.zeros(count), np.zeros(count)
+    order = np.lexsort((ids, step))
+    core, step, ids, duration = core[order], step[order], ids[order], duration[order]
+    opens = np.append(True, (step[1:] != step[:-1]) | (ids[1:] != ids[:-1]))
+    shortest = np.minimum.reduceat(duration, np.flatnonzero(opens))[np.cumsum(opens) - 1]
+    cell = core * count + step
+    compute = sum_by_key(cell, shortest, cores * count).reshape(cores, count)
+    total = sum_by_key(cell, duration, cores * count).reshape(cores, count)
+    most, every = total.argmax(axis=0), np.arange(count)
+    return compute[most, every].astype(np.float64), (total - compute)[most, every].astype(np.float64)

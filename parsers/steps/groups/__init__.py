@@ -1,0 +1,1 @@
+"""Groups of events: which launch led to which work."""

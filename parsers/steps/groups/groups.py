@@ -1,0 +1,394 @@
+"""Groups: which events of a host's threads and cores belong to one step, as XProf numbers them (`group_events.cc`).
+
+Some host events are roots: a step's annotation, a session's run. A root's group holds what lies in it on its thread,
+what that causes on other threads and on the cores, what lies in that, and so on. Roots are numbered by level, high ones
+first, then by start; each takes what no root before it has taken. A root that another one of its level leads to begins
+no group.
+
+As everything behind a taken event is taken too, an event's group is the first root's that leads to it. So the numbers
+of roots are passed on to whatever they lead to, and the smallest number counts.
+
+Left out, as nothing in practice needs it: planes other than the host's, the cores' and GPUs'; what lock-step numbers of
+cores' events (see `Groups.cores`) would mean to host events behind them. Where links and nesting cross again and again,
+they are not followed to their end (`group_graph.MOST_ROUNDS`), and of more than `MOST_LEVELS` levels of roots the
+lowest count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.ops.device import is_tensor_core
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, HostThread, SparseStat, integers_at
+from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
+from tpuprof.parsers.steps.groups.links import (
+    ITERATION,
+    LINK_STATS,
+    CoreLinks,
+    Ends,
+    LineLinks,
+    Names,
+    core_links,
+    correlated,
+    executor_ends,
+    has_loop_ops,
+    joined,
+    known_names,
+    last_of_each,
+    loop_iterations,
+    no_ints,
+    tf_data_steps,
+    thread_links,
+)
+from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE
+
+GROUP_STATS = (*LINK_STATS, "step_num", "group_id")
+"""Stats to read of host events."""
+
+MOST_LEVELS = 64
+_NONE = np.int64(1 << 62)
+
+_STEP_LINES = (STEPS_LINE, SPARSE_STEPS_LINE)
+_MODULE_LINES = (MODULES_LINE, "Sparse Core Modules")
+_LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, "XLA TraceMe")
+_ROOM_OF_HEADER = 1 << 10
+
+_HOST_PLANES = frozenset(
+    {
+        *(HOST_PLANE, "Host CPUs", "Syscalls"),
+        *("/host:metadata", "/host:tfstreamz", "/host:__ScopeRangeCallStack__"),
+    }
+)
+_DEVICE_PLANES = ("/device:", "/virtualdevice:", "#Chip")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What a group begins with.
+
+    Attributes:
+        group: the group's number.
+        name: the event's name, such as ``train``.
+        step_num: the number that the program gave the step (`iter_num`, else `step_num`), or None.
+        thread: index of the event's thread.
+        start_ps, end_ps: the event's span.
+    """
+
+    group: int
+    name: str
+    step_num: int | None
+    thread: int
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineGroups:
+    """The groups of a line's events, packed: most lines have few borders between groups.
+
+    Attributes:
+        size: n, number of events.
+        order: int64[m]; the events that nest, in that order; None where all nest and stand in order.
+        borders, group: int64[k], ascending, and int64[k]; from place `borders[i]` of the order on the group is
+            `group[i]`, -1 for none.
+        rows, of_rows: int64[j] each; events whose group is known otherwise.
+        own_rows, own: int64[i] each; groups that the profile gives events; they count where there is no other.
+    """
+
+    size: int
+    order: Int64s | None
+    borders: Int64s
+    group: Int64s
+    rows: Int64s
+    of_rows: Int64s
+    own_rows: Int64s
+    own: Int64s
+
+    def of_events(self) -> Int64s:
+        """int64[n]: group of each event, -1 for none."""
+        count = self.size if self.order is None else len(self.order)
+        out = np.full(count, -1, np.int64)
+        if len(self.borders):
+            out[self.borders[0] :] = np.repeat(self.group, np.diff(self.borders, append=count))
+        if self.order is not None:
+            placed = np.full(self.size, -1, np.int64)
+            placed[self.order] = out
+            out = placed
+        out[self.rows] = self.of_rows
+        kept = out[self.own_rows] < 0
+        out[self.own_rows[kept]] = self.own[kept]
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of one host's trace.
+
+    Attributes:
+        roots: what each group begins with; the index is the group's number.
+        threads: of each host thread, packed (`LineGroups.of_events`).
+        cores: of each core the group of each event of its grouping line, in file order, -1 for none; empty for a core
+            without such a line. None where no TensorCore's event has one: XProf then numbers the events of each core
+            from 0 on, in lock step.
+        streams: of each line of GPUs, packed.
+    """
+
+    roots: tuple[Root, ...]
+    threads: tuple[LineGroups, ...]
+    cores: tuple[Int64s, ...] | None
+    streams: tuple[LineGroups, ...]
+
+
+def grouping_line(plane: Plane) -> Line | None:
+    """The line that groups a core's events: its steps, else its modules; None where neither has events."""
+    for names in (_STEP_LINES, _MODULE_LINES):
+        line = next((line for line in reversed(plane.lines) if line.name in names), None)
+        if line is not None and (line.size > _ROOM_OF_HEADER or len(line.events(places=False))):
+            return line
+    return None
+
+
+def is_grouped(trace: Trace) -> bool:
+    """Whether a profile has groups already: XProf groups none whose host and device planes all know the stat."""
+    planes = [plane for plane in trace.planes if plane.name in _HOST_PLANES or plane.name.startswith(_DEVICE_PLANES)]
+    return bool(planes) and all(plane.stat_ids(("group_id",)) for plane in planes)
+
+
+def event_groups(
+    host: HostEvents, cores: Sequence[Plane], streams: Sequence[HostThread] = (), grouped: bool = False
+) -> Groups:
+    """Groups the events of a host, its cores and its GPUs.
+
+    Args:
+        host: decoded with `GROUP_STATS`.
+        cores: planes of TPU cores.
+        streams: lines of GPU planes, decoded with `GROUP_STATS`.
+        grouped: the profile has groups already (`is_grouped`); nothing is added to them then.
+    """
+    names = known_names(host)
+    lines = [thread_links(thread, names) for thread in host.threads]
+    lines += [thread_links(thread, {}) for thread in streams]
+    threads = (*host.threads, *streams)
+    starts = _starts(host, lines, names)
+    if not len(starts.keys) or has_loop_ops(names) or grouped:
+        packed = recorded_groups(threads)
+        own = _own_groups(cores) if grouped else None
+        return Groups((), packed[: len(host.threads)], own, packed[len(host.threads) :])
+    on_cores = [_of_core(plane) for plane in cores]
+    graph = graph_of(lines, on_cores, starts.keys, *_other_ends(host, streams, lines, names, starts))
+    taken = _taken(graph, starts)
+    packed = tuple(_packed(thread, layout, taken.group) for thread, layout in zip(threads, graph.layouts, strict=True))
+    return Groups(
+        _root_table(host, lines, starts, taken),
+        packed[: len(host.threads)],
+        _of_cores(cores, on_cores, graph, taken.group),
+        packed[len(host.threads) :],
+    )
+
+
+def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:
+    """The groups that the profile itself gives the events of lines, decoded with `GROUP_STATS`."""
+    return tuple(_packed(thread, None, no_ints()) for thread in threads)
+
+
+def _of_core(plane: Plane) -> CoreLinks | None:
+    """The links of a core; None for one without a grouping line."""
+    line = grouping_line(plane)
+    if line is None:
+        return None
+    return core_links(
+        plane, line, [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Starts:
+    """The roots, in the order in which they take their groups.
+
+    Attributes:
+        keys: int64[r], keys of the events.
+        level: int64[r].
+        free: bool[r]; those that may begin a group. One of tf.data's may not, but what it leads to begins none either.
+        loops: whether they are iterations of TensorFlow's loops: each has a number of its own then.
+        parts: int64[p] and int64[p]; keys of further events of an iteration, and which root is theirs.
+    """
+
+    keys: Int64s
+    level: Int64s
+    free: NDArray[np.bool_]
+    loops: bool = False
+    parts: tuple[Int64s, Int64s] | None = None
+
+
+def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Starts:
+    """Finds the roots of a host and puts them in order."""
+    first = places(lines)
+    of_data = tf_data_steps(host.threads, names)
+    found = loop_iterations(host.threads, names, of_data)
+    if found is not None:
+        thread, rows, root = found
+        keys = np.array(first)[thread] + rows
+        leads = np.append(True, np.diff(root) != 0)
+        ones = np.ones(int(leads.sum()), np.int64)
+        return _Starts(keys[leads], ones, ones > 0, True, (keys[~leads], root[~leads]))
+    columns: list[list[Int64s]] = [[no_ints()] for _ in range(5)]
+    for at, (one, line) in enumerate(zip(host.threads, lines, strict=False)):
+        rows = line.roots
+        step, has = integers_at(one.stats.get("id"), rows)
+        barred = (has & np.isin(step, of_data)).astype(np.int64)
+        parts = rows + first[at], line.level, one.start_ps[rows], one.end_ps[rows], barred
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    keys, level, start, end, barred = (np.concatenate(column) for column in columns)
+    order = np.lexsort((-end, start, -level))
+    return _Starts(keys[order], level[order], barred[order] == 0)
+
+
+def _other_ends(
+    host: HostEvents, streams: Sequence[HostThread], lines: Sequence[LineLinks], names: Names, starts: _Starts
+) -> tuple[Ends, Ends]:
+    """Ends of links between TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
+    first, count = places(lines), len(host.threads)
+    pairs = [executor_ends(thread, names) for thread in host.threads]
+    made = [last_of_each(joined([made for made, _ in pairs], first[:count]))]
+    used = [joined([used for _, used in pairs], first[:count])]
+    if streams:
+        made.append(last_of_each(joined([correlated(thread) for thread in host.threads], first[:count])))
+        used.append(joined([correlated(thread) for thread in streams], first[count:-1]))
+    if starts.parts is not None:
+        rows, root = starts.parts
+        made.append(Ends(starts.keys, np.full(len(starts.keys), ITERATION), np.arange(len(starts.keys))))
+        used.append(Ends(rows, np.full(len(rows), ITERATION), root))
+    return joined(made), joined(used)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Which groups there are and what they hold.
+
+    Attributes:
+        roots: int64[g]; index of each group's root in `_Starts`.
+        group: int64[n]; group of each node, -1 for none.
+    """
+
+    roots: Int64s
+    group: Int64s
+
+
+def _taken(graph: Graph, starts: _Starts) -> _Taken:
+    """Lets the roots take what they lead to, in their order."""
+    at = np.searchsorted(graph.keys, starts.keys)
+    rank = np.arange(len(at))
+    free = starts.free & (starts.loops | ~np.isin(at, graph.looped))  # and that no other of their level leads to
+    levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
+    low = None
+    for level in [] if starts.loops else levels.tolist():
+        peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
+        if len(peers) > 1:
+            values = np.full(len(graph.keys), _NONE)
+            values[at[peers]] = peers
+            low = spread(graph, values)
+            values = np.where(values < _NONE, -values, _NONE)
+            high = -spread(graph, values)
+            free[peers] &= (low[at[peers]] == peers) & (high[at[peers]] == peers)
+    if low is None or len(levels) > 1 or not free.all():
+        values = np.full(len(graph.keys), _NONE)
+        values[at[free]] = rank[free]
+        low = spread(graph, values)
+    leads = np.ones(len(at), np.bool_) if starts.loops else free & (low[at] == rank)
+    number = np.append(np.cumsum(leads) - 1, -1)
+    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(at))])
+
+
+def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
+    """The groups of a line's events, given those of the nodes."""
+    stat = thread.stats.get("group_id")
+    own_rows, own = (stat.rows, stat.values.integers(-1)) if stat is not None else (no_ints(), no_ints())
+    if layout is None or not len(layout.rows):
+        return LineGroups(len(thread), None, no_ints(), no_ints(), no_ints(), no_ints(), own_rows, own)
+    of_node = group[layout.first : layout.first + len(layout.rows)]
+    opened = of_node[layout.nested]
+    ends, outermost = np.unique(layout.until, return_index=True)
+    around = layout.parent[outermost]
+    closed = np.where(around >= 0, opened[around], -1)
+    borders = np.concatenate([ends, layout.begin])
+    by_place = np.argsort(borders, kind="stable")  # where one ends and another begins, the other counts
+    borders, groups = borders[by_place], np.concatenate([closed, opened])[by_place]
+    count = len(layout.order) if layout.order is not None else len(thread)
+    kept = np.append(borders[1:] != borders[:-1], True)[: len(borders)] & (borders < count)
+    apart = np.ones(len(layout.rows), np.bool_)
+    apart[layout.nested] = False
+    return LineGroups(
+        size=len(thread),
+        order=layout.order,
+        borders=borders[kept],
+        group=groups[kept],
+        rows=layout.rows[apart],
+        of_rows=of_node[apart],
+        own_rows=own_rows,
+        own=own,
+    )
+
+
+def _of_cores(
+    cores: Sequence[Plane], links: Sequence[CoreLinks | None], graph: Graph, group: Int64s
+) -> tuple[Int64s, ...] | None:
+    """The groups of each core's grouping events; None where no TensorCore's has one."""
+    found, grouped = [], False
+    for plane, core, (first, last) in zip(cores, links, pairwise(graph.core_first), strict=True):
+        of_events = group[first:last]
+        grouped |= is_tensor_core(plane) and bool((of_events >= 0).any())
+        found.append(of_events if core is None else np.where(of_events < 0, core.own, of_events))
+    return tuple(found) if grouped else None
+
+
+def _own_groups(cores: Sequence[Plane]) -> tuple[Int64s, ...] | None:
+    """The groups that the profile itself gives grouping events; None where no event has one."""
+    links = [_of_core(plane) for plane in cores]
+    found = tuple(no_ints() if core is None else core.own for core in links)
+    return found if any((own >= 0).any() for own in found) else None
+
+
+def _numbers(thread: HostThread, name: str) -> SparseStat | None:
+    """A stat of the events where it is a number."""
+    stat = thread.stats.get(name)
+    if stat is None or stat.values.is_number.all():
+        return stat
+    chosen = np.flatnonzero(stat.values.is_number)
+    return SparseStat(stat.rows[chosen], stat.values.take(chosen))
+
+
+def _root_table(host: HostEvents, lines: Sequence[LineLinks], starts: _Starts, taken: _Taken) -> tuple[Root, ...]:
+    """What each group begins with."""
+    first = places(lines)
+    keys = starts.keys[taken.roots]
+    of_thread = np.searchsorted(first, keys, side="right") - 1
+    out: list[Root | None] = [None] * len(keys)
+    names: dict[int, str] = {}
+    for at in np.unique(of_thread).tolist():
+        thread = host.threads[at]
+        groups = np.flatnonzero(of_thread == at)
+        rows = keys[groups] - first[at]
+        iteration, has_iteration = integers_at(_numbers(thread, "iter_num"), rows)
+        step, has_step = integers_at(_numbers(thread, "step_num"), rows)
+        columns = (
+            groups,
+            thread.metadata_id[rows],
+            np.where(has_iteration, iteration, step),
+            has_iteration | has_step,
+            thread.start_ps[rows],
+            thread.end_ps[rows],
+        )
+        for group, number, step_num, has, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            if number not in names:
+                names[number] = host.name(number)
+            out[group] = Root(group, names[number], step_num if has else None, at, start, end)
+    return tuple(root for root in out if root is not None)

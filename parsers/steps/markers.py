@@ -1,0 +1,191 @@
+"""Where steps begin and end on one core.
+
+Markers are the events of a core's `Steps` line. A profile of a program that runs several HLO modules a step has a
+marker for each; those that one host step launched are one step (see `parsers.steps.groups.groups`), and a marker that
+no host step launched is none, as long as others are (XProf's `MergeHostSteps`). Where no core has a marker, steps are
+inferred: a step is the time from one start of the busiest HLO module to its next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
+
+MINIMUM_RUNS = 3
+"""Runs of a module from which on its periods are taken as steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSteps:
+    """The steps of one core, in order of time, not overlapping.
+
+    Attributes:
+        names: one a step.
+        start_ps, end_ps: int64[n], on the trace's clock.
+        duration_ps: int64[n], by the device's own clock where the markers have it; the two drift apart by some 0.03 %.
+    """
+
+    names: tuple[str, ...]
+    start_ps: Int64s
+    end_ps: Int64s
+    duration_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, rows: NDArray[np.intp]) -> CoreSteps:
+        """Some of the steps, in their order."""
+        names = tuple(self.names[at] for at in rows.tolist())
+        return CoreSteps(names, self.start_ps[rows], self.end_ps[rows], self.duration_ps[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRuns:
+    """The module events of one core: `name[i]` ran from `start_ps[i]` to `end_ps[i]`, in order of start."""
+
+    name: tuple[str, ...]
+    start_ps: Int64s
+    end_ps: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class HostSteps:
+    """Which host step launched each marker of a core.
+
+    Attributes:
+        group: int64[n], in the order of the file, -1 for none.
+        step_numbers: number that the program gave a group's step, for those that have one.
+    """
+
+    group: Int64s
+    step_numbers: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Events of a line in order of start; `device_start` and `device_end` by the device's clock."""
+
+    name: list[str]
+    start: Int64s
+    end: Int64s
+    device_start: Int64s
+    device_end: Int64s
+    place: NDArray[np.intp]
+
+
+def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
+    """The events of a line (several lines of one name are taken together), in order of start."""
+    names: list[str] = []
+    spans: list[tuple[Int64s, ...]] = []
+    for line in plane.lines:
+        if line.name != line_name:
+            continue
+        events = line.events(stats)
+        start, end = event_spans(line, events)
+        spans.append((start, end, *device_spans(events, start, end)))
+        ids = events.metadata_id.tolist()
+        named = {number: _event_name(plane, number) for number in set(ids)}
+        names += [named[number] for number in ids]
+    if not spans:
+        none = np.zeros(0, np.int64)
+        return _Marks([], none, none, none, none, np.zeros(0, np.intp))
+    start, end, device_start, device_end = (np.concatenate(column) for column in zip(*spans, strict=True))
+    order = np.argsort(start, kind="stable")
+    names = [names[at] for at in order]
+    return _Marks(names, start[order], end[order], device_start[order], device_end[order], order)
+
+
+def _event_name(plane: Plane, metadata_id: int) -> str:
+    """Name of an event; its number where the profile has lost or never had its metadata."""
+    row = plane.event_metadata.row(metadata_id)
+    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
+
+
+def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: str = STEPS_LINE) -> CoreSteps:
+    """The steps that a core's `Steps` line marks; none where it has no such line or it is empty.
+
+    Args:
+        host_steps: which host step launched each marker; None where that is not known of any.
+    """
+    marks = _marks(plane, line_name, DEVICE_SPAN)
+    kept = np.flatnonzero(marks.end > marks.start)
+    start, end = marks.start[kept], marks.end[kept]
+    device_start, device_end = marks.device_start[kept], marks.device_end[kept]
+    names = [marks.name[at] for at in kept]
+    if host_steps is not None and len(host_steps.group) == len(marks.place):
+        group = host_steps.group[marks.place][kept]
+        first, last = _merged(group, end)
+        start, end, device_start, device_end = start[first], end[last], device_start[first], device_end[last]
+        names = [_step_name(host_steps, int(group[at]), names[at]) for at in first]
+    if len(end) > 1:  # overlapping markers would count an op twice
+        cut = np.minimum(end, np.append(start[1:], end[-1]))
+        device_end = device_end - (end - cut)
+        end = cut
+        filled = np.flatnonzero(end > start)  # of markers with one start the last is kept
+        start, end, device_start, device_end = start[filled], end[filled], device_start[filled], device_end[filled]
+        names = [names[at] for at in filled]
+    duration = device_end - device_start
+    return CoreSteps(tuple(names), start, end, np.where(duration > 0, duration, end - start))
+
+
+def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first marker of each run of markers of one group, and the one that ends last.
+
+    Those without a group are left out, unless all are.
+    """
+    if not (group >= 0).any():
+        every = np.arange(len(group))
+        return every, every
+    opens = np.append(True, group[1:] != group[:-1])
+    first = np.flatnonzero(opens)
+    latest = np.flatnonzero(end == np.maximum.reduceat(end, first)[np.cumsum(opens) - 1])
+    last = latest[np.searchsorted(latest, first)]
+    known = group[first] >= 0
+    return first[known], last[known]
+
+
+def _step_name(host_steps: HostSteps, group: int, marker: str) -> str:
+    """The number that the program gave the step, else the marker's own name."""
+    number = host_steps.step_numbers.get(group)
+    return marker if number is None else str(number)
+
+
+def module_runs(plane: Plane) -> ModuleRuns:
+    """The runs of HLO modules on a core."""
+    marks = _marks(plane, MODULES_LINE)
+    return ModuleRuns(tuple(marks.name), marks.start, marks.end)
+
+
+def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
+    """The module with the most time over all cores that ran often enough on each, and its share of module time.
+
+    Cores that ran no module at all, as chips that the program does not use, don't count.
+    """
+    runs = [core for core in runs if core.name]
+    totals: dict[str, int] = {}
+    counts: dict[str, list[int]] = {}
+    for at, core in enumerate(runs):
+        for name, duration in zip(core.name, (core.end_ps - core.start_ps).tolist(), strict=True):
+            totals[name] = totals.get(name, 0) + duration
+            counts.setdefault(name, [0] * len(runs))[at] += 1
+    often = [name for name, count in counts.items() if min(count) >= MINIMUM_RUNS]
+    if not often:
+        return None
+    best = max(often, key=lambda name: (totals[name], name))
+    return best, totals[best] / max(1, sum(totals.values()))
+
+
+def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:
+    """Periods of a module on one core: from each start to the next. The last run has no period and is left out."""
+    start = runs.start_ps[[at for at, name in enumerate(runs.name) if name == module]]
+    start = start[np.append(True, np.diff(start) > 0)] if len(start) else start
+    if len(start) < 2:
+        return CoreSteps((), start[:0], start[:0], start[:0])
+    return CoreSteps(tuple(str(n) for n in range(len(start) - 1)), start[:-1], start[1:], np.diff(start))

@@ -1,0 +1,77 @@
+"""What is known of steps: their times over all cores, and where one step's time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+StepSource = Literal["steps", "modules"]
+"""Where step times come from: markers of the `Steps` line, or periods of the `XLA Modules` line (inferred)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Summary over steps; each step counts with its slowest core.
+
+    Attributes:
+        average_ps, median_ps, minimum_ps, maximum_ps: over the steps.
+        standard_deviation_ps: of the sample (n - 1); 0 for one step, as XProf prints it.
+        count: number of steps.
+        source: `steps` for markers, `modules` for inferred periods.
+        note: one sentence on how sure an inferred figure is; empty for markers.
+    """
+
+    average_ps: float
+    standard_deviation_ps: float
+    median_ps: float
+    minimum_ps: float
+    maximum_ps: float
+    count: int
+    source: StepSource
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepBreakdown:
+    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps.grid`).
+
+    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is time in infeed ops,
+    or without any the idle time in which the host waited for input. `sparse_core_ps` waits for an embedding core.
+    """
+
+    compute_ps: float
+    active_ps: float
+    infeed_ps: float
+    outfeed_ps: float
+    idle_ps: float
+    host_transfer_ps: float
+    all_reduce_compute_ps: float
+    all_reduce_sync_ps: float
+    sparse_core_ps: float
+    infeed_percent_average: float
+    infeed_percent_minimum: float
+    infeed_percent_maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class GenericBreakdown:
+    """Where one step's time went on GPUs, in picoseconds: each moment counts for the most important thing that one did.
+
+    Time of the host (compute, launching kernels, compiling) is not told apart; it is part of `all_other_ps`.
+    """
+
+    device_compute_ps: float
+    device_to_device_ps: float
+    device_collectives_ps: float
+    input_ps: float
+    output_ps: float
+    all_other_ps: float
+
+
+@dataclass(frozen=True, slots=True)
+class SparseCoreTime:
+    """One step on the SparseCores, in picoseconds: mean time, least compute and mean idle time over them."""
+
+    step_ps: int
+    compute_ps: int
+    idle_ps: int

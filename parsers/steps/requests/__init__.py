@@ -1,0 +1,1 @@
+"""Requests and module runs of programs that serve."""

@@ -1,0 +1,282 @@
+"""How long the runs of each HLO module took, over the cores that ran them together, and how long they waited to start.
+
+The profile does not say which cores' runs are one: `run_id` counts each core's launches by itself. So runs are matched
+by `run_id`, by order from the first or by order from the last, whichever puts runs together that were at the same time.
+Where none does so for half of the runs, each core ran on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, covered, union
+from tpuprof.parsers.formats.xspace.core.api import min_by_key
+from tpuprof.parsers.formats.xspace.events import Events
+from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.device import device_ordinal
+from tpuprof.parsers.ops.host.events import HostEvents, integers_at
+
+TOGETHER = 0.5
+"""Runs are one where in most of them all cores run at once for at least this share of the time from first to last."""
+
+_LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
+_RUN_ID_BITS = (1 << 27) - 1
+"""Of a run id the device keeps these bits."""
+
+_NEVER = np.int64(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleLatency:
+    """The runs of one module.
+
+    Attributes:
+        name: ``jit_f(12190760917235803885)``.
+        cores: how many cores ran it.
+        is_joined: runs of several cores were put together.
+        start_ps, duration_ps: int64[n], by time; from the first core's start to the last one's end, or by the device's
+            clock how long the slowest core took.
+        launched: int64[m], ascending; the runs whose launch the host's events tell.
+        wait_ps: int64[m]; from the launch's start to the run's.
+        queued_ps: int64[m]; what of it the core spent on other runs.
+    """
+
+    name: str
+    cores: int
+    is_joined: bool
+    start_ps: Int64s
+    duration_ps: Int64s
+    launched: Int64s
+    wait_ps: Int64s
+    queued_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+@dataclass(frozen=True, slots=True)
+class _CoreRuns:
+    """Module runs of a core in order of start: int64[n] each. `launch` is `_NEVER` where it is unknown."""
+
+    module: Int64s
+    start: Int64s
+    end: Int64s
+    duration: Int64s
+    run_id: Int64s
+    launch: Int64s
+    queued: Int64s
+
+    def take(self, rows: NDArray[np.intp]) -> _CoreRuns:
+        columns = (self.module, self.start, self.end, self.duration, self.run_id, self.launch, self.queued)
+        return _CoreRuns(*(column[rows] for column in columns))
+
+
+def module_latencies(
+    host: HostEvents | None, cores: Sequence[Plane], durations: Sequence[Int64s] | None = None
+) -> tuple[ModuleLatency, ...]:
+    """The runs of each module, the module with the most time first.
+
+    Args:
+        host: decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`; None for a profile without a host.
+        cores: planes of TensorCores.
+        durations: for each core int64[n], how long each run took by the device's clock, in order of start; the slowest
+            core's counts then. (Spans on the trace's clock are off by up to a quarter, see `step_times`.)
+    """
+    names: dict[str, int] = {}
+    launches = _Launches.of(host)
+    known: Sequence[Int64s | None] = durations if durations is not None else [None] * len(cores)
+    runs = [_core_runs(plane, names, launches, taken) for plane, taken in zip(cores, known, strict=True)]
+    found = []
+    for name, number in names.items():
+        parts = [core.take(np.flatnonzero(core.module == number)) for core in runs]
+        parts = [part for part in parts if len(part.start)]
+        if parts:
+            found.append(_latency(name, parts, durations is not None))
+    found.sort(key=lambda latency: (-int(latency.duration_ps.sum()), latency.name))
+    return tuple(found)
+
+
+def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: Int64s | None) -> _CoreRuns:
+    """The module runs of one core; new names are added."""
+    parts = []
+    for line in plane.lines:
+        if line.name != MODULES_LINE:
+            continue
+        events = line.events(("_ct", "_c", "run_id"), places=False)
+        start, end = event_spans(line, events)
+        ids, which = np.unique(events.metadata_id, return_inverse=True)
+        number = [names.setdefault(_event_name(plane, int(one)), len(names)) for one in ids]
+        run_id = _integers(events, "run_id")
+        launch = launches.of_runs(events, run_id, device_ordinal(plane)) if len(start) else start
+        parts.append((np.array(number, np.int64)[which], start, end, run_id, launch))
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return _CoreRuns(none, none, none, none, none, none, none)
+    module, start, end, run_id, launch = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(start, kind="stable")
+    duration = end[order] - start[order] if taken is None or len(taken) != len(order) else taken
+    filled = end[order] > start[order]
+    order, duration = order[filled], duration[filled]
+    module, start, end, run_id, launch = (column[order] for column in (module, start, end, run_id, launch))
+    launch = np.where(launch > start, _NEVER, launch)  # what comes later did not launch it
+    busy = union(start, end)
+    since = np.minimum(launch, start)
+    queued = covered(start, *busy) - covered(since, *busy)
+    return _CoreRuns(module, start, end, duration, run_id, launch, queued)
+
+
+def _event_name(plane: Plane, metadata_id: int) -> str:
+    row = plane.event_metadata.row(metadata_id)
+    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
+
+
+def _integers(events: Events, name: str) -> Int64s:
+    """An integer stat, -1 where an event lacks it."""
+    column = events.stats.get(name)
+    if column is None:
+        return np.full(len(events), -1, np.int64)
+    return np.where(np.isin(column.kind, (KIND_INT64, KIND_UINT64)), column.value, -1).astype(np.int64)
+
+
+# --- launches ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """What the host's events say of launches: int64[n] each, by number.
+
+    Attributes:
+        links: for each type of link its ids, ascending and once each, and the earliest start of what produced it.
+        by_run: the same for each device ordinal and run ids.
+    """
+
+    links: dict[int, tuple[Int64s, Int64s]]
+    by_run: dict[int, tuple[Int64s, Int64s]]
+
+    @classmethod
+    def of(cls, host: HostEvents | None) -> _Launches:
+        """The launches of a host."""
+        kinds: list[tuple[Int64s, Int64s, Int64s]] = []
+        runs: list[tuple[Int64s, Int64s, Int64s]] = []
+        table = host.plane.event_metadata if host is not None else None
+        ids = list(table.find_names(_LAUNCHERS).values()) if table is not None else []
+        for thread in host.threads if host is not None else ():
+            kind, ordinal = thread.stats.get("_pt"), thread.stats.get("device_ordinal")
+            if kind is not None:
+                link, has = integers_at(thread.stats.get("_p"), kind.rows)
+                kinds.append((kind.values.integers()[has], link[has], thread.start_ps[kind.rows[has]]))
+            if ordinal is not None and ids:
+                run, has = integers_at(thread.stats.get("run_id"), ordinal.rows)
+                has &= np.isin(thread.metadata_id[ordinal.rows], ids)
+                rows = ordinal.rows[has]
+                runs.append((ordinal.values.integers()[has], run[has] & _RUN_ID_BITS, thread.start_ps[rows]))
+        return cls(_first_of_each(kinds), _first_of_each(runs))
+
+    def of_runs(self, events: Events, run_id: Int64s, ordinal: int) -> Int64s:
+        """Start of the launch of each run of a core, `_NEVER` where it is unknown."""
+        out = np.full(len(events), _NEVER)
+        kind, link = _integers(events, "_ct"), _integers(events, "_c")
+        has_link = np.zeros(len(events), np.bool_)
+        if "_c" in events.stats:
+            has_link = events.stats["_c"].kind != 0
+        for one, table in self.links.items():
+            rows = np.flatnonzero((kind == one) & has_link)
+            out[rows] = np.minimum(out[rows], _looked_up(link[rows], *table))
+        if ordinal in self.by_run:
+            rows = np.flatnonzero((out == _NEVER) & (run_id >= 0))
+            out[rows] = _looked_up(run_id[rows] & _RUN_ID_BITS, *self.by_run[ordinal])
+        return out
+
+
+def _first_of_each(parts: Sequence[tuple[Int64s, Int64s, Int64s]]) -> dict[int, tuple[Int64s, Int64s]]:
+    """By the first column: the second one's values, ascending, and the least of the third for each."""
+    if not parts:
+        return {}
+    by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    out = {}
+    for one in np.unique(by).tolist():
+        rows = np.flatnonzero(by == one)
+        ids, which = np.unique(number[rows], return_inverse=True)
+        out[one] = ids, min_by_key(which, start[rows], len(ids))
+    return out
+
+
+def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
+    at = np.minimum(np.searchsorted(ids, number), len(ids) - 1)
+    return np.where(ids[at] == number, start[at], _NEVER)
+
+
+# --- runs over cores -----------------------------------------------------------------------------------------------
+
+
+def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLatency:
+    """Puts the runs of several cores together. Every part has a run."""
+    core = np.concatenate([np.full(len(part.start), at) for at, part in enumerate(parts)])
+    start, end, launch, queued = (
+        np.concatenate([getattr(part, column) for part in parts]) for column in ("start", "end", "launch", "queued")
+    )
+    number = _numbers(parts, core, start, end)
+    is_joined = number is not None and len(parts) > 1
+    runs = np.arange(len(start)) if number is None else np.unique(number, return_inverse=True)[1]
+    count = int(runs.max()) + 1
+    first = min_by_key(runs, start, count)
+    last = -min_by_key(runs, -end, count)
+    durations = np.concatenate([part.duration for part in parts])
+    taken = -min_by_key(runs, -durations, count) if by_device else last - first
+    launched = min_by_key(runs, launch, count)
+    waited = _of_first(runs, start, queued, count)
+    order = np.argsort(first, kind="stable")
+    first, taken, launched, waited = first[order], taken[order], launched[order], waited[order]
+    known = np.flatnonzero(launched != _NEVER).astype(np.int64)
+    wait = np.maximum(first[known] - launched[known], 0)
+    return ModuleLatency(
+        name=name,
+        cores=len(parts),
+        is_joined=is_joined,
+        start_ps=first,
+        duration_ps=taken,
+        launched=known,
+        wait_ps=wait,
+        queued_ps=np.clip(waited[known], 0, wait),
+    )
+
+
+def _of_first(runs: NDArray[np.intp], start: Int64s, values: Int64s, count: int) -> Int64s:
+    """Of each run the value of the core that began it."""
+    order = np.lexsort((start, runs))
+    return values[order[np.searchsorted(runs[order], np.arange(count))]]
+
+
+def _numbers(parts: Sequence[_CoreRuns], core: Int64s, start: Int64s, end: Int64s) -> Int64s | None:
+    """A number for each core's run, the same for those that are one; None where each core ran on its own."""
+    if len(parts) == 1:
+        return None
+    longest = max(len(part.start) for part in parts)
+    candidates = [
+        np.concatenate([np.arange(len(part.start)) for part in parts]),
+        np.concatenate([np.arange(longest - len(part.start), longest) for part in parts]),
+    ]
+    if all(len(np.unique(part.run_id)) == len(part.run_id) and (part.run_id >= 0).all() for part in parts):
+        candidates.insert(0, np.concatenate([part.run_id for part in parts]))
+    scores = [_together(number, core, start, end) for number in candidates]
+    best = int(np.argmax(scores))
+    return candidates[best] if scores[best] >= TOGETHER else None
+
+
+def _together(number: Int64s, core: Int64s, start: Int64s, end: Int64s) -> float:
+    """Of the runs that several cores have, the median share of the time in which all run; 0 where there is none."""
+    runs, which, counts = np.unique(number, return_inverse=True, return_counts=True)
+    shared = counts > 1
+    if not shared.any():
+        return 0.0
+    n = len(runs)
+    first, last = min_by_key(which, start, n), -min_by_key(which, -end, n)
+    last_start, first_end = -min_by_key(which, -start, n), min_by_key(which, end, n)
+    share = np.maximum(first_end - last_start, 0) / np.maximum(last - first, 1)
+    return float(np.median(share[shared]))

@@ -1,0 +1,308 @@
+"""Requests that a host served, and the latency of what its cores ran.
+
+What a request is, and what of its time counts as what, is XProf's (`inference_stats.cc`): a group of events
+(`parsers.steps.groups.groups`) with an event `BatchingSessionRun`, else `TfrtModelRun`, `ServingModelRun`, `SessionRun`
+or `RunGraph`, or one that the server marked itself (``_r`` -1, or ``ModelServerRequest_…``). It lasts from the first
+host event of its group to the last, or to the end of the last batch that it is part of. Device time is that of the
+module runs of its group and its batches; communication that of their transfers; where both happen at once it is device
+time. In these places XProf errs:
+
+- It counts device time and transfers outside of a request too, so that host time can be negative; here they are cut.
+- Of a request in several batches it takes the end of one of them, here it is that of the last.
+- With several models it leaves out requests without a model's name; here they count.
+- Where the request events have no groups it shows nothing; here each outermost one is a request, its parts unknown.
+
+Where a profile has no request events, as of plain JAX, there are the runs of HLO modules
+(`parsers.steps.requests.module_latency`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.formats.xspace.core.api import nest
+from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core_ops import FAR_PS
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.steps.groups.groups import Groups
+from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
+from tpuprof.parsers.steps.requests.spans import (
+    Membership,
+    Spans,
+    exclusive,
+    grouped_threads,
+    ids_named,
+    joined,
+    membership,
+    no_ints,
+    rank,
+    run_spans,
+    transfer_spans,
+)
+
+MODEL_ID = "model_id"
+REQUEST_STATS = (MODEL_ID, "_r", "_pt", "_p", "_ct", "_c", "run_id", "device_ordinal")
+"""Stats of host events that are needed here."""
+
+_ROOT = "_r"
+_KINDS: tuple[tuple[str, ...], ...] = (
+    ("BatchingSessionRun",),
+    ("TfrtModelRun",),
+    ("ServingModelRun",),
+    ("SessionRun", "RunGraph"),
+)
+"""Names of request events; of these the first that a profile has count."""
+
+_SERVER = "ModelServerRequest_"
+_BATCHES = ("ProcessBatch", "OrbaxServing::ProcessBatch")
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequests:
+    """What a host served.
+
+    Attributes:
+        event: what its requests are, such as ``SessionRun``; empty for none.
+        models: names of models; model: int64[n], which of them a request asked, -1 for one that does not say.
+        start_ps: int64[n], in order. total_ps: int64[n], more than 0.
+        device_ps, to_device_ps, from_device_ps: int64[n]; apart from each other and within the request.
+        batches: groups of requests that ran together.
+        has_device: some module run belongs to a request, so that device time is known.
+        has_transfers: some transfer belongs to a request.
+        is_grouped: events are linked to their requests; without, only `total_ps` is known.
+        modules: the runs of each module, the one with the most time first.
+    """
+
+    event: str
+    models: tuple[str, ...]
+    model: Int64s
+    start_ps: Int64s
+    total_ps: Int64s
+    device_ps: Int64s
+    to_device_ps: Int64s
+    from_device_ps: Int64s
+    batches: int
+    has_device: bool
+    has_transfers: bool
+    is_grouped: bool
+    modules: tuple[ModuleLatency, ...]
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+def host_requests(
+    host: HostEvents | None,
+    groups: Groups | None,
+    cores: Sequence[Plane],
+    durations: Sequence[Int64s] | None = None,
+) -> HostRequests:
+    """The requests of a host, and the runs of its cores' modules.
+
+    Args:
+        host: decoded with `REQUEST_STATS` and `groups.GROUP_STATS`; None without a host plane.
+        groups: of the host and these cores; None where they were not made, as where `has_requests` denies a need.
+        cores: planes of TensorCores.
+        durations: of each core's module runs by the device's clock, see `module_latencies`.
+    """
+    modules = module_latencies(host, cores, durations)
+    names = _request_names(host) if host is not None else None
+    if host is None or names is None:
+        return _without(modules)
+    if groups is not None:
+        found = _find(host, names, groups)
+        if len(found):
+            return _grouped(host, names, groups, cores, found, modules)
+    return _ungrouped(host, names, modules)
+
+
+def has_requests(host: HostEvents | None) -> bool:
+    """Whether a host has request events, which need groups to be taken apart."""
+    return host is not None and _request_names(host) is not None
+
+
+def _without(modules: tuple[ModuleLatency, ...]) -> HostRequests:
+    none = no_ints()
+    return HostRequests("", (), none, none, none, none, none, none, 0, False, False, False, modules)
+
+
+# --- which events are requests -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Metadata ids of the events that matter, int64[k] each.
+
+    Attributes:
+        event: what the requests are.
+        requests: events that make requests of their groups.
+        server: events that do so where the server marked them as roots.
+        batches: events that process a batch.
+    """
+
+    event: str
+    requests: Int64s
+    server: Int64s
+    batches: Int64s
+
+
+def _request_names(host: HostEvents) -> _Names | None:
+    """The names of a host's request events; None where there can be no requests."""
+    event, requests = _request_ids(host)
+    server = ids_named(host, (), _SERVER)
+    has_own = any(_has_own_roots(thread) for thread in host.threads)
+    if not len(requests) and not len(server) and not has_own:
+        return None
+    event = event or (host.name(int(server[0])) if len(server) == 1 else "requests of the server")
+    return _Names(event, requests, server, ids_named(host, _BATCHES))
+
+
+def _request_ids(host: HostEvents) -> tuple[str, Int64s]:
+    """The first kind of request events that some thread has: its name, and their ids."""
+    for kinds in _KINDS:
+        ids = ids_named(host, kinds)
+        if not len(ids):
+            continue
+        used = np.unique(np.concatenate([no_ints(), *(np.intersect1d(one.metadata_id, ids) for one in host.threads)]))
+        if len(used):
+            names = {host.name(int(one)) for one in used}
+            return " and ".join(name for name in kinds if name in names), used
+    return "", no_ints()
+
+
+def _has_own_roots(thread: HostThread) -> bool:
+    """Whether events of a thread are marked as the program's own roots."""
+    stat = thread.stats.get(_ROOT)
+    return stat is not None and bool((stat.values.integers() == -1).any())
+
+
+def _request_rows(thread: HostThread, names: _Names) -> Int64s:
+    """Events of a thread that make requests of their groups."""
+    rows = np.flatnonzero(np.isin(thread.metadata_id, names.requests)).astype(np.int64)
+    stat = thread.stats.get(_ROOT)
+    if stat is None:
+        return rows
+    level = stat.values.integers()
+    is_server = (level == 1) & np.isin(thread.metadata_id[stat.rows], names.server)
+    return np.union1d(rows, stat.rows[(level == -1) | is_server])
+
+
+# --- requests with groups ------------------------------------------------------------------------------------------
+
+
+def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
+    """int64[n], ascending: the groups that are requests. What a batch runs is no request."""
+    found, batches = [no_ints()], [no_ints()]
+    for thread, group in grouped_threads(host, groups):
+        found.append(group[_request_rows(thread, names)])
+        batches.append(group[np.isin(thread.metadata_id, names.batches)])
+    return np.setdiff1d(np.concatenate(found), np.append(np.concatenate(batches), -1))
+
+
+def _grouped(
+    host: HostEvents,
+    names: _Names,
+    groups: Groups,
+    cores: Sequence[Plane],
+    found: Int64s,
+    modules: tuple[ModuleLatency, ...],
+) -> HostRequests:
+    """The requests that are the groups `found`."""
+    start, end, batch = _hulls(host, names, groups, found)
+    members = membership(host, groups, found)
+    in_batches = members.of(batch)
+    np.maximum.at(end, in_batches.group, in_batches.end)
+    device = members.of(run_spans(groups, cores))
+    to_device, from_device = (members.of(spans) for spans in transfer_spans(host, groups))
+    device_ps, from_ps, to_ps = exclusive(start, end, (device, from_device, to_device))
+    models, model = _models(host, groups, members)
+    order = np.argsort(start, kind="stable")
+    order = order[end[order] > start[order]]
+    return HostRequests(
+        event=names.event,
+        models=models,
+        model=model[order],
+        start_ps=start[order],
+        total_ps=(end - start)[order],
+        device_ps=device_ps[order],
+        to_device_ps=to_ps[order],
+        from_device_ps=from_ps[order],
+        batches=len(np.unique(batch.group)),
+        has_device=bool(len(device.group)),
+        has_transfers=bool(len(to_device.group) or len(from_device.group)),
+        is_grouped=True,
+        modules=modules,
+    )
+
+
+def _hulls(host: HostEvents, names: _Names, groups: Groups, found: Int64s) -> tuple[Int64s, Int64s, Spans]:
+    """First start and last end of each request's host events; and the batches that were processed, by group."""
+    start, end = np.full(len(found), FAR_PS, np.int64), np.full(len(found), -FAR_PS, np.int64)
+    batches = []
+    for thread, group in grouped_threads(host, groups):
+        at = rank(group, found)
+        rows = np.flatnonzero(at >= 0)
+        np.minimum.at(start, at[rows], thread.start_ps[rows])
+        np.maximum.at(end, at[rows], thread.end_ps[rows])
+        rows = np.flatnonzero(np.isin(thread.metadata_id, names.batches) & (group >= 0))
+        batches.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
+    return start, end, joined(batches)
+
+
+def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tuple[str, ...], Int64s]:
+    """The models' names, and which of them each request asked: as its own events say, else those of a batch's."""
+    names: dict[str, int] = {}
+    owners = np.union1d(members.found, members.child)
+    said = np.full(len(owners), -1, np.int64)
+    for thread, group in grouped_threads(host, groups):
+        stat = thread.stats.get(MODEL_ID)
+        if stat is not None:
+            model, at = _model_numbers(host, thread, names), rank(group[stat.rows], owners)
+            tells = (model >= 0) & (at >= 0)
+            said[at[tells]] = model[tells]
+    own = said[rank(members.found, owners)]
+    of_child = said[rank(members.child, owners)]
+    silent = (own[members.request] < 0) & (of_child >= 0)
+    own[members.request[silent]] = of_child[silent]
+    order = sorted(names)
+    number = np.full(len(names) + 1, -1, np.int64)  # the last one for a request that does not say
+    number[[names[name] for name in order]] = np.arange(len(order))
+    return tuple(order), number[own]
+
+
+def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) -> Int64s:
+    """Number of the model that each event with a `model_id` names, -1 for none; new names are added."""
+    column = thread.stats[MODEL_ID].values
+    texts = host.plane.texts(column)
+    for at in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
+        texts[at] = str(int(column.value[at]))
+    return np.array([names.setdefault(text, len(names)) if text else -1 for text in texts], np.int64)
+
+
+# --- requests without groups ---------------------------------------------------------------------------------------
+
+
+def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ...]) -> HostRequests:
+    """Each outermost request event as a request of its own, whose parts are unknown."""
+    starts, ends = [no_ints()], [no_ints()]
+    for thread in host.threads:
+        rows = _request_rows(thread, names)
+        start, end = thread.start_ps[rows], thread.end_ps[rows]
+        order = nesting_order(start, end)
+        if order is not None:
+            start, end = start[order], end[order]
+        outer = np.flatnonzero((nest(start, end).parent < 0) & (end > start))
+        starts.append(start[outer])
+        ends.append(end[outer])
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    if not len(start):
+        return _without(modules)
+    order = np.argsort(start, kind="stable")
+    none, model = np.zeros(len(start), np.int64), np.full(len(start), -1, np.int64)
+    total = (end - start)[order]
+    return HostRequests(names.event, (), model, start[order], total, none, none, none, 0, False, False, False, modules)

@@ -1,0 +1,76 @@
+"""The SparseCores' time in the steps of the TensorCores beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, covered, place
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.device import is_sparse_core
+from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, line_spans, union_of
+from tpuprof.parsers.steps.markers import CoreSteps, marked_steps
+
+SPARSE_STEPS_LINE = "Sparse Core Steps"
+
+Floats = NDArray[np.float64]
+
+
+def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, duration_ps: Int64s) -> Floats | None:
+    """float64[3, steps]: mean time, least compute and mean idle time of the SparseCores that have each step.
+
+    As in XProf, a SparseCore computes whenever it is not idle. NaN for a step that no SparseCore has.
+
+    Args:
+        names, start_ps, duration_ps: of the TensorCores' steps, in order of time.
+
+    Returns:
+        None without SparseCores with steps.
+    """
+    end_ps = start_ps + duration_ps
+    end_ps = np.minimum(end_ps, np.append(start_ps[1:], end_ps[-1:]))
+    rows = []
+    for plane in trace.planes:
+        steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE) if is_sparse_core(plane) else None
+        if steps is not None and len(steps):
+            at = _same_steps(steps, names, start_ps, end_ps)
+            rows.append(np.where(at >= 0, _times(plane, steps)[:, at], np.nan))
+    return together(rows)
+
+
+def together(parts: Sequence[Floats]) -> Floats | None:
+    """The same over several SparseCores or hosts; None for none."""
+    if not parts:
+        return None
+    every = np.stack(parts)
+    known = np.isfinite(every)
+    count = known.sum(axis=0)
+    means = np.where(known, every, 0.0).sum(axis=0) / np.maximum(count, 1)
+    means[1] = np.where(known[:, 1], every[:, 1], np.inf).min(axis=0)
+    return np.where(count > 0, means, np.nan)
+
+
+def _times(plane: Plane, steps: CoreSteps) -> Floats:
+    """float64[3, steps]: time, compute and idle time of one SparseCore in its own steps."""
+    busy = union_of(line_spans(plane, SPARSE_OPS_LINE))
+    work = covered(steps.end_ps, *busy) - covered(steps.start_ps, *busy)
+    return np.stack([steps.duration_ps, work, steps.duration_ps - work]).astype(np.float64)
+
+
+def _same_steps(steps: CoreSteps, names: Sequence[str], start_ps: Int64s, end_ps: Int64s) -> NDArray[np.intp]:
+    """Where a SparseCore has each step, -1 for nowhere: by name as long as that fits in time, else by time.
+
+    A TensorCore's steps have the numbers that the program gave them, where it gave any, and not their markers' names.
+    """
+    where = {name: at for at, name in enumerate(steps.names)}
+    at = np.array([where.get(name, -1) for name in names], np.intp)
+    apart = (at >= 0) & ((steps.start_ps[at] >= end_ps) | (steps.end_ps[at] <= start_ps))
+    is_unique = len(where) == len(steps) and len(set(names)) == len(names)
+    if is_unique and (at >= 0).any() and not apart.any():
+        return at
+    step = place(steps.start_ps + (steps.end_ps - steps.start_ps) // 2, start_ps, end_ps)
+    at[:] = -1
+    at[step[step >= 0]] = np.flatnonzero(step >= 0)
+    return at

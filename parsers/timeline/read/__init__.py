@@ -1,0 +1,1 @@
+"""Makes the tracks of a timeline from a trace."""

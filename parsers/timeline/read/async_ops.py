@@ -1,0 +1,134 @@
+"""Asynchronous ops of a core: which op starts one, which waits for it, and the span of it between them.
+
+XLA writes an asynchronous op as two, such as ``copy-start.2`` and ``copy-done.2``; the second names the first in its
+HLO text. What goes on between them is an event of the line ``Async XLA Ops``, from the begin of the first to the end of
+the second, whose HLO text is that of the first and whose stat ``hlo_op`` names the second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.timeline.model import EventNames, Track
+
+_WAITS = "-done("
+_INSTRUCTION = re.compile(r"%([^\s,)]+)")
+
+OpPairs = tuple[Int64s, Int64s]
+"""Events of one track and those of another that belong to them, int64[n] each."""
+
+
+def latest(group: Int64s, time: Int64s, of_group: Int64s, at_time: Int64s) -> Int64s:
+    """For each question the last of some items of its group that is no later, -1 for none.
+
+    Args:
+        group, time: int64[n], of the items.
+        of_group, at_time: int64[m], of the questions.
+
+    Returns:
+        int64[m], indices of items; of several at one time the last.
+    """
+    n = len(group)
+    groups, is_question = np.concatenate([group, of_group]), np.arange(n + len(of_group)) >= n
+    order = np.lexsort((is_question, np.concatenate([time, at_time]), groups))
+    asks = is_question[order]
+    item = order[np.maximum.accumulate(np.where(asks, 0, np.arange(len(order))))]  # the last one so far
+    found = np.where(~is_question[item] & (groups[item] == groups[order]), item, -1)
+    out = np.empty(len(of_group), np.int64)
+    out[order[asks] - n] = found[asks]
+    return out
+
+
+def op_pairs(ops: Track) -> OpPairs:
+    """The events of a track of ops that start something, and those that wait for it.
+
+    An op waits for the last run before it of the op that its HLO text names; two that name the same wait for different
+    runs, or the second for none.
+    """
+    waits = {key: name for key, name in _waited_for(ops.names).items() if name}
+    numbers = {name: number for number, name in enumerate(sorted(set(waits.values())))}
+    starts, of_start = _events_named(ops, numbers)
+    of_key = np.full(len(ops.names), -1, np.int64)
+    for key, name in waits.items():
+        of_key[key] = numbers[name]
+    dones = _with_number(ops, of_key)
+    at = latest(of_start, ops.start_ps[starts], of_key[ops.key[dones]], ops.start_ps[dones])
+    dones, at = dones[at >= 0], at[at >= 0]
+    first = np.lexsort((ops.start_ps[dones], at))
+    first = first[np.append(True, np.diff(at[first]) != 0)[: len(first)]]
+    starts, dones = starts[at[first]], dones[first]
+    return starts, dones
+
+
+def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[OpPairs, OpPairs]:
+    """The ops that begin and end asynchronous events.
+
+    Args:
+        spans: the asynchronous events.
+        ops: the ops of the same core.
+        done_names: by key of `spans`, the op that ends its events; else it is told from the name of the one that begins
+            them.
+
+    Returns:
+        Events of `ops` and the events of `spans` that begin with them; then events of `spans` and those of `ops` that
+        they end with.
+    """
+    begins, ends = {}, {}
+    for key in np.flatnonzero(spans.counts).tolist():
+        begins[key] = _instruction(spans.names, key)
+        ends[key] = done_names.get(key) or begins[key].replace("-start", "-done")
+    numbers = {name: number for number, name in enumerate(sorted({*begins.values(), *ends.values()}))}
+    events, of_event = _events_named(ops, numbers)
+    by_key = np.zeros((2, len(spans.names)), np.int64)
+    for key in begins:
+        by_key[:, key] = numbers[begins[key]], numbers[ends[key]]
+    start, end = ops.start_ps[events], ops.end_ps[events]
+    at = latest(of_event, start, by_key[0, spans.key], spans.start_ps)
+    held = np.flatnonzero(at >= 0)
+    held = held[end[at[held]] >= spans.start_ps[held]]
+    first = events[at[held]], held
+    at = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps)  # the first that ends no earlier
+    held = np.flatnonzero(at >= 0)
+    held = held[start[at[held]] <= spans.end_ps[held]]
+    return first, (held, events[at[held]])
+
+
+def _waited_for(names: EventNames) -> dict[int, str]:
+    """What the ops that wait do wait for, by key: the first instruction in the brackets of their HLO text."""
+    out: dict[int, str] = {}
+    for key in range(names.metadata_rows):
+        if "-done" in names.name(key):
+            text = names.long_name(key)
+            at = text.find(_WAITS)
+            found = _INSTRUCTION.search(text, at) if at >= 0 else None
+            if found is not None:
+                out[key] = found[1]
+    return out
+
+
+def _instruction(names: EventNames, key: int) -> str:
+    """The name of an HLO instruction: what its text begins with, else its own."""
+    head, is_text, _ = (names.long_name(key) or names.name(key)).partition(" = ")
+    return head.lstrip("%") if is_text else names.name(key)
+
+
+def _events_named(track: Track, numbers: Mapping[str, int]) -> tuple[Int64s, Int64s]:
+    """The events with one of some names, and the numbers of these."""
+    of_key = np.full(len(track.names), -1, np.int64)
+    for key in range(len(of_key)) if numbers else ():
+        of_key[key] = numbers.get(track.names.name(key), -1)
+    events = _with_number(track, of_key)
+    return events, of_key[track.key[events]]
+
+
+def _with_number(track: Track, of_key: Int64s) -> Int64s:
+    """The events whose keys have a number."""
+    wanted: NDArray[np.bool_] = of_key >= 0
+    if not wanted.any():
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(wanted[track.key]).astype(np.int64)

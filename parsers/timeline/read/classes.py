@@ -1,0 +1,149 @@
+"""What the events of a plane are called and which class each name is of, for all tracks of the plane at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core_ops import Keys
+from tpuprof.parsers.ops.device import HOLDS_OPS, op_class
+from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind
+
+_DENSE = 4
+"""A table with a place for every id is made where ids go up to no more than so many times their number."""
+
+_FEW = 1 << 10
+"""Events of a line below which their ids are looked up one by one."""
+
+# Of what threads and runtimes record under free names. A wait is no work, whoever waits.
+_WAITS = re.compile(
+    rb"(?i)\b(wait|sleep|barrier|idle|poll|park)|(wait|await|sleep|barrier|blockuntil|block_until|dequeue|condvar|acquire)"
+)
+_MOVES = re.compile(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|linearize")
+_TALKS = re.compile(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
+_MULTIPLIES = re.compile(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
+_NAME_SEEN = 400
+"""Bytes of a name that its class is told from."""
+
+
+class PlaneKeys:
+    """Turns metadata ids into keys of `EventNames`: rows of the plane's event metadata, then ids without an entry."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._ids = plane.event_metadata.ids
+        self._lost: dict[int, int] = {}
+        self._lookup: NDArray[np.int32] | None = None
+
+    def of(self, ids: Keys) -> NDArray[np.int32]:
+        """int32[n]: the keys of some events."""
+        rows = self._rows(ids)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            lost, of = np.unique(ids[missing], return_inverse=True)
+            keys = [self._lost.setdefault(number, len(self._ids) + len(self._lost)) for number in lost.tolist()]
+            rows[missing] = np.array(keys, np.int32)[of]
+        return rows
+
+    def _rows(self, ids: Keys) -> NDArray[np.int32]:
+        table = self._ids
+        if not len(table) or not len(ids):
+            return np.full(len(ids), -1, np.int32)
+        if len(ids) < _FEW or int(table[0]) < 0 or int(table[-1]) > _DENSE * len(table) + 1_000_000:
+            at = np.minimum(np.searchsorted(table, ids), len(table) - 1)
+            return np.where(table[at] == ids, at, -1).astype(np.int32)
+        if self._lookup is None:
+            self._lookup = np.full(int(table[-1]) + 2, -1, np.int32)  # the last place is for all other ids
+            self._lookup[table] = np.arange(len(table), dtype=np.int32)
+        return self._lookup[ids if int(ids.min()) >= 0 and int(ids.max()) <= int(table[-1]) else self._known(ids)]
+
+    def _known(self, ids: Keys) -> Keys:
+        """The ids, those beyond the table all as the last place of `_lookup`."""
+        last = int(self._ids[-1])
+        return np.where((ids < 0) | (ids > last), last + 1, ids)
+
+    def lost_names(self) -> tuple[str, ...]:
+        """Names of the ids without an entry, in the order of their keys."""
+        return tuple(f"event {number}" for number in self._lost)
+
+
+def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNames:
+    """Names and classes of a plane's events.
+
+    Args:
+        lost: names of the keys behind those of the metadata.
+    """
+    source = OpSource(plane.event_metadata, plane.stat_metadata)
+    classes = np.full(len(source.events) + len(lost), CLASSES.index("unknown"), np.uint8)
+    if kind in ("core", "sparse_core"):
+        flops, hbm = _op_work(source, classes)
+        return EventNames(source, tuple(lost), classes, _padded(flops, len(lost)), _padded(hbm, len(lost)))
+    for row, name in enumerate(_name_heads(source)):
+        classes[row] = CLASSES.index(_kernel_class(name) if kind == "gpu" else _host_class(name))
+    if kind == "host":
+        classes[len(source.events) :] = CLASSES.index("host")
+    return EventNames(source, tuple(lost), classes)
+
+
+def is_split(category: str) -> bool:
+    """Whether an op of this HLO category only starts or awaits what another one ends or began.
+
+    What the compiler counts for it happens in between, and not while it runs.
+    """
+    return category.endswith(("-start", "-done")) or category.startswith("async")
+
+
+def _name_heads(source: OpSource) -> list[bytes]:
+    """The first bytes of each name."""
+    table = source.events
+    ends = np.minimum(table.name_end, table.name_begin + _NAME_SEEN)
+    return [table.body[a:b] for a, b in zip(table.name_begin.tolist(), ends.tolist(), strict=True)]
+
+
+def _op_work(
+    source: OpSource, classes: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Fills in the classes of HLO ops and of what the runtime records; FLOPs and HBM bytes of one occurrence."""
+    table = source.events
+    rows: Int64s = np.arange(len(table), dtype=np.int64)
+    columns = MetadataStats(source, rows, ("hlo_category", "flops", "memory_access_breakdown"))
+    flops = columns.number("flops")
+    hbm = columns.memory_access()[:, TRAFFIC.index("hbm")]
+    categories = columns.texts("hlo_category")
+    for row, (category, head) in enumerate(zip(categories, _name_heads(source), strict=True)):
+        if category is not None:
+            # what an asynchronous op is about its instruction's name tells; it may be displayed as async-async
+            name, is_text, _ = table.name(row)[:_NAME_SEEN].partition(" = ")
+            name = name.lstrip("%") if is_text else table.display_name(row) or name
+            classes[row] = CLASSES.index(op_class(category, name, flops[row] > 0))
+            if category in HOLDS_OPS or is_split(category):
+                flops[row] = hbm[row] = np.nan
+        elif _WAITS.search(head):
+            classes[row] = CLASSES.index("idle")
+    return (flops if (flops > 0).any() else None), (hbm if (hbm > 0).any() else None)
+
+
+def _padded(values: NDArray[np.float64] | None, more: int) -> NDArray[np.float64] | None:
+    return None if values is None else np.append(values, np.full(more, np.nan))
+
+
+def _host_class(name: bytes) -> OpClass:
+    """Class of what a host thread does: waiting, moving data, or any other work."""
+    if _WAITS.search(name):
+        return "idle"
+    return "copy" if _MOVES.search(name) else "host"
+
+
+def _kernel_class(name: bytes) -> OpClass:
+    """Class of a GPU's kernel or copy, by its name."""
+    if _TALKS.search(name):
+        return "collective"
+    if _MOVES.search(name):
+        return "copy"
+    return "compute" if _MULTIPLIES.search(name) else "vector"

@@ -1,0 +1,413 @@
+"""Tracks that follow from a core's HLO ops: framework name scopes, framework ops, source lines, offloads to the host.
+
+XProf makes the same rows (`derived_timeline.cc`). Ops that follow one another and have a scope, an op or a line in
+common make one event, which so may span the gaps between them, but never two steps.
+
+Two things differ, on purpose. XProf cuts events of equal spans by 1 ns a level, so that its viewer stacks them in
+order; lanes need no such help, so times stay true. And where an op lies in no step, XProf bridges a gap of up to twice
+what it has merged so far, other gaps included, which grows without end; here it is twice the op before the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, is_sorted, nesting_order
+from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind
+from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME, offloads
+
+SCOPES_NAME, FRAMEWORK_OPS_NAME, SOURCE_NAME = "Framework Name Scope", "Framework Ops", "Source code"
+
+SCOPES_ID, FRAMEWORK_OPS_ID, SOURCE_ID, OFFLOAD_ID = (0xDEADBEEF + at for at in (2, 3, 7, 8))
+"""Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
+
+MOST_LEVELS = 64
+"""Scopes in one another that are told apart; what lies deeper is part of the last one."""
+
+_GAP = 2
+"""An op outside of all steps may follow another by so many times that one's duration and still be one with it."""
+
+
+class DerivedNames(EventNames):
+    """Names of derived events.
+
+    Attributes:
+        long_names: of the keys: a framework op's full name.
+        parents: int32[keys]; the scope that each scope lies in, -1 for none. Either this or `long_names` is empty.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        classes: NDArray[np.uint8],
+        long_names: Sequence[str] = (),
+        parents: Sequence[int] = (),
+    ) -> None:
+        super().__init__(None, tuple(texts), classes)
+        self.long_names = tuple(long_names)
+        self.parents = np.array(parents, np.int32)
+
+    def long_name(self, key: int) -> str:
+        """The full name of a framework op, or of a scope the ones around it too; empty where `name` says it all."""
+        if len(self.long_names):
+            return self.long_names[key]
+        if not len(self.parents) or self.parents[key] < 0:
+            return ""
+        parts = []
+        while key >= 0:
+            parts.append(self.texts[key])
+            key = int(self.parents[key])
+        return "/".join(reversed(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ops:
+    """Ops in order of time, the outer ones first.
+
+    Attributes:
+        start, end: int64[n].
+        key: int32[n].
+        group: int32[n]; the step or module run that each begins in, -1 for none.
+    """
+
+    start: Int64s
+    end: Int64s
+    key: NDArray[np.int32]
+    group: NDArray[np.int32]
+
+    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> _Ops:
+        """Some of the ops."""
+        return _Ops(self.start[chosen], self.end[chosen], self.key[chosen], self.group[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Stretches of ops that are one as far as one label goes; see `_runs`.
+
+    Attributes:
+        start, end: int64[r].
+        label: int32[r].
+        apart: bool[r]; whether nothing may be merged across the begin, whatever the label.
+    """
+
+    start: Int64s
+    end: Int64s
+    label: NDArray[np.int32]
+    apart: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """What the metadata says of each key's op.
+
+    Attributes:
+        path, op, source: int32[keys]; index of the scopes, the framework op and the source line, -1 for none.
+        scopes: int32[paths, levels]; the scopes of each path from the outermost on, -1 behind the last.
+        scope_names, parents: of the scopes, and the scope that each lies in, -1 for none.
+        op_names, full_names: of the framework ops: as shown, and in full.
+        source_names: ``file:line``.
+    """
+
+    path: NDArray[np.int32]
+    op: NDArray[np.int32]
+    source: NDArray[np.int32]
+    scopes: NDArray[np.int32]
+    scope_names: Sequence[str]
+    parents: Sequence[int]
+    op_names: Sequence[str]
+    full_names: Sequence[str]
+    source_names: Sequence[str]
+
+
+def derived_tracks(ops: Track, plane: Plane, grouping: Track | None) -> tuple[Track, ...]:
+    """The tracks that follow from the ops of a core; those that would be empty are left out.
+
+    Args:
+        ops: the core's HLO ops.
+        plane: what they are of.
+        grouping: the core's steps, or else its module runs. No derived event spans two of them.
+    """
+    source = ops.names.source
+    if not len(ops) or source is None:
+        return ()
+    labels = _labels(source, len(ops.names))
+    in_order = _in_order(ops, grouping)
+    own_ps = sum_by_key(in_order.key, self_times(in_order.start, in_order.end), len(ops.names))
+    spent = _Spent(ops.names.classes, own_ps)
+    op_names = DerivedNames(labels.op_names, spent.classes(labels.op, len(labels.op_names)), labels.full_names)
+    source_names = DerivedNames(labels.source_names, spent.classes(labels.source, len(labels.source_names)))
+    found = (
+        _scope_track(in_order, labels, spent),
+        _flat_track(in_order, labels.op, FRAMEWORK_OPS_NAME, "framework_ops", FRAMEWORK_OPS_ID, op_names),
+        _flat_track(in_order, labels.source, SOURCE_NAME, "source", SOURCE_ID, source_names),
+        _offload_track(in_order, source),
+    )
+    return tuple(track for track in found if track is not None)
+
+
+# --- what the metadata says
+
+
+def _labels(source: OpSource, keys: int) -> _Labels:
+    """Reads scopes, framework op and source line of every key."""
+    rows: Int64s = np.arange(len(source.events), dtype=np.int64)
+    columns = MetadataStats(source, rows, ("tf_op", "source"))
+    path, op, line = (np.full(keys, -1, np.int32) for _ in range(3))
+    op_index: dict[str, int] = {}
+    path_index: dict[tuple[int, ...], int] = {}
+    op_names: list[str] = []
+    op_paths: list[int] = []
+    scopes = _Scopes()
+    for row, full_name in enumerate(columns.texts("tf_op")):
+        if not full_name:
+            continue
+        at = op_index.setdefault(full_name, len(op_index))
+        if at == len(op_names):
+            parsed = parse_framework_op(full_name)
+            op_names.append(parsed.type or full_name.rstrip() or full_name)
+            # a name without a type is none of a framework's, and has no scopes
+            inside = scopes.inside(parsed.name) if parsed.name != full_name else ()
+            op_paths.append(path_index.setdefault(inside, len(path_index)) if inside else -1)
+        op[row], path[row] = at, op_paths[at]
+    lines: dict[str, int] = {}
+    for row, where in enumerate(columns.texts("source")):
+        if where:
+            line[row] = lines.setdefault(where, len(lines))
+    table = np.full((len(path_index), max(map(len, path_index), default=0)), -1, np.int32)
+    for inside, at in path_index.items():
+        table[at, : len(inside)] = inside
+    return _Labels(path, op, line, table, scopes.names, scopes.parents, op_names, tuple(op_index), tuple(lines))
+
+
+class _Scopes:
+    """Name scopes as a tree: each by its name and the scope around it."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.parents: list[int] = []
+        self._known: dict[tuple[int, str], int] = {}
+
+    def inside(self, name: str) -> tuple[int, ...]:
+        """The scopes of a framework op, the outermost first; the last part of the name is the op itself."""
+        parts = name.rpartition("/")[0].split("/", MOST_LEVELS - 1) if "/" in name else ()
+        found: list[int] = []
+        for part in parts:
+            key = (found[-1] if found else -1, part)
+            at = self._known.setdefault(key, len(self._known))
+            if at == len(self.names):
+                self.names.append(part)
+                self.parents.append(key[0])
+            found.append(at)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """Time by key of the ops, less that of what they contain.
+
+    Attributes:
+        of_key: uint8[keys]; class of each key.
+        own_ps: int64[keys].
+    """
+
+    of_key: NDArray[np.uint8]
+    own_ps: Int64s
+
+    def by_class(self, label: NDArray[np.int32], labels: int) -> NDArray[np.float64]:
+        """float64[labels, classes]: picoseconds by label; `label` is of the keys, -1 for none."""
+        keys = np.flatnonzero(label >= 0)
+        cells = label[keys].astype(np.int64) * len(CLASSES) + self.of_key[keys]
+        # a key that takes no time still tells the class where no other does
+        spent = np.bincount(cells, self.own_ps[keys] + 1e-3, labels * len(CLASSES))
+        return spent.reshape(labels, len(CLASSES)).astype(np.float64)
+
+    def classes(self, label: NDArray[np.int32], labels: int) -> NDArray[np.uint8]:
+        """uint8[labels]: the class that takes most of each label's time."""
+        return _most(self.by_class(label, labels))
+
+
+def _most(spent: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """uint8[n]: the class with the most time in each row."""
+    most: NDArray[np.uint8] = spent.argmax(axis=1).astype(np.uint8)
+    return most
+
+
+# --- the ops
+
+
+def _in_order(ops: Track, grouping: Track | None) -> _Ops:
+    """The ops by start, outer before inner, and what each begins in."""
+    start, end, key = _nesting(ops.start_ps, ops.end_ps, ops.key)
+    return _Ops(start, end, key, _groups(start, grouping))
+
+
+def _nesting(start: Int64s, end: Int64s, key: NDArray[np.int32]) -> tuple[Int64s, Int64s, NDArray[np.int32]]:
+    """Events of several lanes in order of time, outer before inner; of equal spans those of the earlier lane first."""
+    if not is_sorted(start):
+        order = np.argsort(start, kind="stable")  # each lane is in order: it merges them
+        start, end, key = start[order], end[order], key[order]
+    tied = nesting_order(start, end)
+    return (start, end, key) if tied is None else (start[tied], end[tied], key[tied])
+
+
+def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
+    """int32[n]: the step or module run that each time lies in, -1 for none.
+
+    A time at which one ends and another begins is the later one's; XProf has it in the earlier.
+    """
+    group = np.full(len(start), -1, np.int32)
+    if grouping is None or not grouping.depth:
+        return group
+    lane = grouping.lane(0)
+    first = np.searchsorted(start, grouping.start_ps[lane])
+    last = np.searchsorted(start, grouping.end_ps[lane])
+    for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        group[a:b] = number
+    return group
+
+
+def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
+    """Joins ops in a row that have one label and may be merged. Ops without a label (-1) are passed over.
+
+    Args:
+        label: int32[n], of each op.
+        nests: whether labels lie in one another, so that any op bridges the gap between two others.
+    """
+    has_label = label >= 0
+    if not has_label.all():
+        ops, label = ops.take(has_label), label[has_label]
+    if not len(label):
+        return _Runs(ops.start, ops.end, label, np.zeros(0, np.bool_))
+    apart = np.ones(len(label), np.bool_)
+    np.not_equal(ops.group[1:], ops.group[:-1], out=apart[1:])
+    begins = apart.copy()
+    begins[1:] |= label[1:] != label[:-1]
+    outside = np.flatnonzero((ops.group < 0) & ~(apart if nests else begins))
+    if len(outside):
+        reach = np.maximum.accumulate(ops.end) if nests else _reach(ops.end, begins)
+        gap = ops.start[outside] - reach[outside - 1]
+        apart[outside] = gap > _GAP * (ops.end[outside - 1] - ops.start[outside - 1])
+        begins |= apart
+    first = np.flatnonzero(begins)
+    return _Runs(ops.start[first], np.maximum.reduceat(ops.end, first), label[first], apart[first])
+
+
+def _reach(end: Int64s, begins: NDArray[np.bool_]) -> Int64s:
+    """int64[n]: the latest end so far, from each of the begins on."""
+    at = np.arange(len(end))
+    since = at - np.maximum.accumulate(np.where(begins, at, 0))
+    out, step = end.copy(), 1
+    while len(at := np.flatnonzero(since >= step)):
+        out[at] = np.maximum(out[at], out[at - step])
+        step *= 2
+    return out
+
+
+# --- the tracks
+
+
+def _flat_track(
+    ops: _Ops, label: NDArray[np.int32], name: str, kind: TrackKind, sort_id: int, names: EventNames
+) -> Track | None:
+    """A track with an event for each run of ops of one label; `label` is of the keys, -1 for none."""
+    runs = _runs(ops, label[ops.key], nests=False)
+    return _track(name, kind, sort_id, names, runs.start, runs.end, runs.label)
+
+
+def _scope_track(ops: _Ops, labels: _Labels, spent: _Spent) -> Track | None:
+    """The name scopes, one level in the other.
+
+    An event of some level ends where an op comes with other scopes down to that level. So it is made of the runs from
+    one at which this level or one around it begins, to the next such.
+    """
+    levels = labels.scopes.shape[1]
+    if not levels:
+        return None
+    runs = _runs(ops, labels.path[ops.key], nests=True)
+    if not len(runs.label):
+        return None
+    same = _shared_levels(labels.scopes, runs)
+    start, end, path = runs.start, runs.end, runs.label
+    found: list[tuple[Int64s, Int64s, NDArray[np.int32]]] = []
+    for level in range(levels - 1, -1, -1):
+        borders = np.flatnonzero(same <= level)
+        end = np.maximum.reduceat(end, borders)
+        start, path, same = start[borders], path[borders], same[borders]
+        scope = labels.scopes[path, level]
+        there = scope >= 0
+        found.append((start[there], end[there], scope[there]))
+    classes = _scope_classes(labels, spent)
+    names = DerivedNames(labels.scope_names, classes, parents=labels.parents)
+    columns = [np.concatenate(column) for column in zip(*reversed(found), strict=True)]
+    sizes = [len(of_level) for of_level, _, _ in reversed(found)]
+    return _track(SCOPES_NAME, "scopes", SCOPES_ID, names, columns[0], columns[1], columns[2], sizes)
+
+
+def _shared_levels(scopes: NDArray[np.int32], runs: _Runs) -> NDArray[np.int32]:
+    """int32[r]: how many of its scopes each run shares with the one before it; 0 where nothing may be merged."""
+    same = np.zeros(len(runs.label), np.int32)
+    left = np.flatnonzero(~runs.apart)
+    for level in range(scopes.shape[1]):
+        scope = scopes[runs.label[left], level]
+        left = left[(scope >= 0) & (scope == scopes[runs.label[left - 1], level])]
+        if not len(left):
+            break
+        same[left] = level + 1
+    return same
+
+
+def _scope_classes(labels: _Labels, spent: _Spent) -> NDArray[np.uint8]:
+    """uint8[scopes]: the class that takes most of the time in each scope, the scopes inside it included."""
+    of_path = spent.by_class(labels.path, len(labels.scopes))
+    out = np.zeros((len(labels.scope_names), len(CLASSES)))
+    for level in range(labels.scopes.shape[1]):
+        inside = np.flatnonzero(labels.scopes[:, level] >= 0)
+        np.add.at(out, labels.scopes[inside, level], of_path[inside])
+    return _most(out)
+
+
+def _offload_track(ops: _Ops, source: OpSource) -> Track | None:
+    """Copies between the device and the host's memory, side by side where several are under way."""
+    found = offloads(source, ops.start, ops.end, ops.key)
+    names = DerivedNames(found.names, np.full(len(found.names), CLASSES.index("copy"), np.uint8))
+    return _track(OFFLOAD_NAME, "async", OFFLOAD_ID, names, found.start, found.end, found.name)
+
+
+def _track(
+    name: str,
+    kind: TrackKind,
+    sort_id: int,
+    names: EventNames,
+    start: Int64s,
+    end: Int64s,
+    key: NDArray[np.int32],
+    lane_sizes: Sequence[int] = (),
+) -> Track | None:
+    """A derived track; None without events.
+
+    Args:
+        lane_sizes: how many of the events each lane would have, if none overlap in it. Else the events nest by time,
+            those of an earlier lane outside.
+    """
+    if not len(start):
+        return None
+    sizes = [size for size in lane_sizes if size] or [len(start)]
+    bounds = np.cumsum([0, *sizes]).astype(np.int64)
+    together = (start[1:] < end[:-1]) | (start[1:] == start[:-1])
+    together[bounds[1:-1] - 1] = False
+    if together.any():
+        start, end, key = _nesting(start, end, key)
+        lane = lanes(start, end)
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(lane))]).astype(np.int64)
+        short = lane.astype(np.uint16) if len(bounds) < 1 << 16 else lane  # numpy sorts such numbers by their digits
+        by_lane = np.argsort(short, kind="stable")
+        start, end, key = start[by_lane], end[by_lane], key[by_lane]
+    return Track(name, kind, names, start, end, key.astype(np.int32), bounds, sort_id=sort_id, is_derived=True)

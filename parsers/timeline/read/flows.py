@@ -1,0 +1,402 @@
+"""What leads to what: a launch on the host to the module on the core, an asynchronous op's start to its done.
+
+Producers and consumers are told by the stats that group a trace's events (`group_links`), kernels of a GPU by the ids
+with which they refer to their launches, and other flows by the stat ``flow``, as XProf's trace viewer draws them
+(`xplane_to_trace_container.cc`). The ops at the ends of an asynchronous one go by their names and times (`async_ops`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, distinct
+from tpuprof.parsers.formats.xspace.events import Events
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, SparseStat, integers_at
+from tpuprof.parsers.steps.groups.links import (
+    LINK_STATS,
+    Ends,
+    Names,
+    core_links,
+    correlated,
+    known_names,
+    thread_links,
+)
+from tpuprof.parsers.timeline.model import Timeline, Track
+from tpuprof.parsers.timeline.read.async_ops import latest, op_pairs, span_ends
+
+FlowKind = Literal["launch", "async", "flow"]
+"""From a host to a device; from the start of an asynchronous op over its span to its done; any other."""
+
+_KINDS: tuple[FlowKind, ...] = get_args(FlowKind)
+_ASYNC = _KINDS.index("async")
+
+_DEVICE_STATS = ("_pt", "_p", "_ct", "_c", "_a", "flow", "correlation_id", "hlo_op")
+_ENDS = (
+    *(("_pt", "_p"), ("_ct", "_c"), ("flow",), ("correlation_id",), ("hlo_op",)),
+    *(("run_id", "queue_id"), ("id", "iter_num"), ("request_id", "queue_addr")),
+)
+"""Stats that together make an end of a flow."""
+
+_IN, _OUT = 1, 2  # the low bits of the stat `flow`; the next 56 are its id, the rest its category
+_ID_BITS = np.uint64((1 << 56) - 1)
+_CHUNK = 1 << 18
+
+_MOST_LINES = 8
+"""Lines of ops in a plane, and of asynchronous ones, that are paired up; there is one, but for damaged profiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What an event has to do with another one.
+
+    Attributes:
+        direction: ``in``: it comes from there; ``out``: it leads there.
+        kind: see `FlowKind`.
+        section, track, event: the other event: index of its section, of its track in that, and its own in the track.
+    """
+
+    direction: Literal["in", "out"]
+    kind: FlowKind
+    section: int
+    track: int
+    event: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """All flows of a timeline. Only events that have some take room.
+
+    Attributes:
+        places: section and track of each track that may have some, ascending.
+        first: int64[n + 1]; the events of each of these tracks are `events` from its entry to the next.
+        events: int64[e]; the events with flows, their indices ascending in each track.
+        source, target: int32[m]; flow i leads from `events[source[i]]` to `events[target[i]]`. By source, and within
+            one by the targets' starts.
+        kind: uint8[m]; index in the values of `FlowKind`.
+        by_target: int32[m]; the flows by target, and within one by the sources' starts.
+    """
+
+    places: tuple[tuple[int, int], ...]
+    first: Int64s
+    events: Int64s
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    by_target: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def of(self, section: int, track: int, event: int, limit: int | None = None) -> tuple[Flow, ...]:
+        """The flows of an event: those that lead to it, then those that lead on, each in order of time.
+
+        Args:
+            limit: how many of each at most; None for all.
+        """
+        own = self._events_of(section, track)
+        node = own.start + int(np.searchsorted(self.events[own], event))
+        if node == own.stop or self.events[node] != event:
+            return ()
+        ends = np.array([node, node + 1], np.int32)  # of the columns' type, or they would be copied
+        comes = slice(*np.searchsorted(self.target, ends, sorter=self.by_target).tolist())
+        goes = range(*np.searchsorted(self.source, ends).tolist())
+        return (
+            *(self._flow("in", int(self.source[at]), at) for at in self.by_target[comes][:limit].tolist()),
+            *(self._flow("out", int(self.target[at]), at) for at in goes[:limit]),
+        )
+
+    def events_of(self, section: int, track: int) -> Int64s:
+        """The events of a track that have flows, ascending."""
+        return self.events[self._events_of(section, track)]
+
+    def _events_of(self, section: int, track: int) -> slice:
+        at = bisect_left(self.places, (section, track))
+        if at == len(self.places) or self.places[at] != (section, track):
+            return slice(0, 0)
+        return slice(int(self.first[at]), int(self.first[at + 1]))
+
+    def _flow(self, direction: Literal["in", "out"], other: int, at: int) -> Flow:
+        place = self.places[int(np.searchsorted(self.first, other, side="right")) - 1]
+        return Flow(direction, _KINDS[int(self.kind[at])], *place, int(self.events[other]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A track, and the line that it was read from; `first` is the number of its first event, over all tracks."""
+
+    place: tuple[int, int]
+    track: Track
+    line: Line
+    is_host: bool
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """One side of links, as columns: numbers of the events, their starts, and type and id of the link."""
+
+    event: list[Int64s] = field(default_factory=list)
+    start: list[Int64s] = field(default_factory=list)
+    kind: list[Int64s] = field(default_factory=list)
+    id: list[Int64s] = field(default_factory=list)
+
+    def add(self, source: _Source, ends: Ends, places: Int64s) -> None:
+        """Adds ends of a line.
+
+        Args:
+            places: of all its events.
+        """
+        if not len(ends.rows):
+            return
+        index = event_indices(source.track, places[ends.rows])
+        known = index >= 0
+        self.event.append(index[known] + source.first)
+        self.start.append(source.track.start_ps[index[known]])
+        self.kind.append(ends.kind[known])
+        self.id.append(ends.id[known])
+
+    def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """The columns, each in one piece."""
+        event, start, kind, number = (
+            np.concatenate([np.zeros(0, np.int64), *column]) for column in (self.event, self.start, self.kind, self.id)
+        )
+        return event, start, kind, number
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the lines tell.
+
+    Attributes:
+        producers, consumers: by types and ids of `group_links`.
+        outs, ins: sides of flows; their type is 1 for those of asynchronous events, else 0.
+        done_names: by number of the first event of a track, names of the ops that end its events, by key.
+    """
+
+    producers: _Half = field(default_factory=_Half)
+    consumers: _Half = field(default_factory=_Half)
+    outs: _Half = field(default_factory=_Half)
+    ins: _Half = field(default_factory=_Half)
+    done_names: dict[int, dict[int, str]] = field(default_factory=dict)
+
+
+def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = None) -> Flows:
+    """Finds all flows of a timeline; work for a thread in the background, as it decodes again what can have some.
+
+    A consumer comes from the last producer of its type and id that began by then, or else from the first one. A
+    producer that no consumer comes from leads to the first one that begins no earlier than it.
+
+    Args:
+        trace: what the timeline was read from.
+        on_chunk: progress; what it raises ends the work.
+    """
+    sources = _sources(trace, timeline)
+    found, names = _Found(), dict[int, Names]()
+    may_link = {plane.index: any(len(plane.stat_ids(ends)) == len(ends) for ends in _ENDS) for plane in trace.planes}
+    for source in sources:
+        plane = source.line.plane
+        if not may_link[plane.index]:
+            continue
+        if source.is_host and plane.index not in names:
+            names[plane.index] = known_names(HostEvents(plane, ()))
+        _read_line(source, names.get(plane.index, {}), found, on_chunk)
+    pairs = [*_by_context(found), *_by_flow(found)]
+    kinds = [_kinds(sources, *pair) for pair in pairs[:-1]] + [np.full(len(pairs[-1][0]), _ASYNC)]
+    for pair in _by_op(sources, found.done_names):
+        pairs.append(pair)
+        kinds.append(np.full(len(pair[0]), _ASYNC))
+    source_of = np.concatenate([pair[0] for pair in pairs])
+    target_of = np.concatenate([pair[1] for pair in pairs])
+    return _flows(sources, source_of, target_of, np.concatenate(kinds))
+
+
+def event_indices(track: Track, places: Int64s) -> Int64s:
+    """int64[m]: the events of a track that lie at some places of its line, -1 where none does.
+
+    A track is sorted by lane, so all its places are gone through, some at a time.
+    """
+    wanted = distinct(places)
+    out = np.full(len(wanted), -1, np.int64)
+    for first in range(0, len(track) if len(wanted) else 0, _CHUNK):
+        chunk = track.place[first : first + _CHUNK].astype(np.int64)
+        at = np.minimum(np.searchsorted(wanted, chunk), len(wanted) - 1)
+        hit = np.flatnonzero(wanted[at] == chunk)
+        out[at[hit]] = first + hit
+    return out[np.searchsorted(wanted, places)]
+
+
+def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
+    """The tracks that stand for lines of the trace."""
+    out, first = [], 0
+    for at, section in enumerate(timeline.sections):
+        for number, track in enumerate(section.tracks):
+            if track.is_derived or not len(track) or len(track.place) != len(track):
+                continue
+            line = trace.planes[track.plane_index].lines[track.line_index]
+            out.append(_Source((at, number), track, line, section.kind == "host", first))
+            first += len(track)
+    return out
+
+
+def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone | None) -> None:
+    """Adds what one line tells of flows."""
+    line, track = source.line, source.track
+    plane = line.plane
+    is_modules = line.name == MODULES_LINE and is_tensor_core(plane)
+    wanted = (*LINK_STATS, "flow") if source.is_host else _DEVICE_STATS
+    if track.kind == "ops" and not any(c.kind.any() for c in line.events(wanted, places=False).stats.values()):
+        return  # many events and, as a rule, no flow: where they lie need not be known then
+    events = line.events(wanted, on_chunk)
+    stats = {name: _sparse(events, name) for name, column in events.stats.items() if column.kind.any()}
+    if not stats and not is_modules:
+        return
+    thread = HostThread(line, events.metadata_id, *event_spans(line, events), stats)
+    links = thread_links(thread, names)
+    places = events.begin - line.begin
+    found.producers.add(source, links.produced, places)
+    found.consumers.add(source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
+    if source.is_host or is_gpu(plane):
+        (found.producers if source.is_host else found.consumers).add(source, correlated(thread), places)
+    outs, ins = _flow_ends(stats)
+    found.outs.add(source, outs, places)
+    found.ins.add(source, ins, places)
+    if "hlo_op" in stats:
+        found.done_names[source.first] = _done_names(source, stats["hlo_op"], places)
+
+
+def _sparse(events: Events, name: str) -> SparseStat:
+    rows = np.flatnonzero(events.stats[name].kind).astype(np.int64)
+    return SparseStat(rows, events.stats[name].take(rows))
+
+
+def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
+    """Events from which flows lead out, and those into which they lead; of asynchronous ones with their category."""
+    none = np.zeros(0, np.int64)
+    if "flow" not in stats:
+        return Ends(none, none, none), Ends(none, none, none)
+    rows, raw = stats["flow"].rows, stats["flow"].values.integers().view(np.uint64)
+    _, is_async = integers_at(stats.get("_a"), rows)
+    number = np.where(is_async, raw >> np.uint64(2), (raw >> np.uint64(2)) & _ID_BITS).view(np.int64)
+    way = (raw & np.uint64(3)).astype(np.int64)
+    ends = Ends(rows, is_async.astype(np.int64), number)
+    # one that begins and ends in a single event needs no other
+    return ends.take((way & _OUT > 0) & ~(is_async & (way == 3))), ends.take((way & _IN > 0) & ~(is_async & (way == 3)))
+
+
+def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, str]:
+    """Names of the ops that end a track's events, by key: of each key's first event, as they are all alike."""
+    index = event_indices(source.track, places[stat.rows])
+    known = np.flatnonzero(index >= 0)
+    key = source.track.key[index[known]]
+    order = np.argsort(key, kind="stable")
+    firsts = order[np.append(True, np.diff(key[order]) != 0)[: len(order)]]
+    texts = source.line.plane.texts(stat.values.take(known[firsts]))
+    return {int(one): text for one, text in zip(key[firsts], texts, strict=True) if text}
+
+
+def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
+    """Links between producers and consumers."""
+    maker, made, *of_maker = found.producers.columns()
+    user, used, *of_user = found.consumers.columns()
+    group = _numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
+    by, to = group[: len(maker)], group[len(maker) :]
+    at = latest(by, made, to, used)
+    at = np.where(at >= 0, at, latest(by, -made, to, -used))
+    yield maker[at[at >= 0]], user[at >= 0]
+    rest = np.ones(len(maker), np.bool_)
+    rest[at[at >= 0]] = False
+    maker, made, by = maker[rest], made[rest], by[rest]
+    at = latest(to, -used, by, -made)
+    yield maker[at >= 0], user[at[at >= 0]]
+
+
+def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
+    """Links between the events of a flow, each with the last before it; first other ones', then asynchronous ones'."""
+    out, began, *of_out = found.outs.columns()
+    into, begins, *of_in = found.ins.columns()
+    group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
+    # an event of the middle is in both, and is to follow another one
+    rank = _numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
+    at = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
+    for is_async in (0, 1):
+        chosen = np.flatnonzero((at >= 0) & (of_in[0] == is_async))
+        yield out[at[chosen]], into[chosen]
+
+
+def _numbered(first: Int64s, second: Int64s) -> Int64s:
+    """int64[n]: numbers of the pairs of two columns, in their order."""
+    order = np.lexsort((second, first))
+    opens = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    out = np.empty(len(order), np.int64)
+    out[order] = np.cumsum(np.append(False, opens)[: len(order)])
+    return out
+
+
+def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str]]) -> Iterator[tuple[Int64s, Int64s]]:
+    """Links between the ops at the ends of asynchronous ones, and their spans."""
+    planes: dict[int, list[_Source]] = {}
+    for one in sources:
+        planes.setdefault(one.track.plane_index, []).append(one)
+    for own in planes.values():
+        all_spans = [one for one in own if one.track.kind == "async"][:_MOST_LINES]
+        for ops in [one for one in own if one.track.kind == "ops"][:_MOST_LINES]:
+            starts, dones = op_pairs(ops.track)
+            yield starts + ops.first, dones + ops.first
+            for spans in all_spans:
+                begins, ends = span_ends(spans.track, ops.track, done_names.get(spans.first, {}))
+                yield begins[0] + ops.first, begins[1] + spans.first
+                yield ends[0] + spans.first, ends[1] + ops.first
+                # what begins and ends one span
+                _, first, last = np.intersect1d(begins[1], ends[0], return_indices=True)
+                yield begins[0][first] + ops.first, ends[1][last] + ops.first
+
+
+def _track_of(sources: Sequence[_Source], events: Int64s) -> Int64s:
+    """int64[n]: index of the track of each event."""
+    first = np.array([source.first for source in sources], np.int64)
+    return np.searchsorted(first, events, side="right").astype(np.int64) - 1
+
+
+def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s:
+    """int64[n]: whether links lead from a host to a device."""
+    is_host = np.array([one.is_host for one in sources], np.bool_)
+    launches = is_host[_track_of(sources, source)] & ~is_host[_track_of(sources, target)]
+    return np.where(launches, _KINDS.index("launch"), _KINDS.index("flow"))
+
+
+def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int64s) -> Flows:
+    """Puts links in order, each once, of several kinds the first; none leads from an event to itself."""
+    order = np.lexsort((kind, target, source))
+    order = order[source[order] != target[order]]
+    again = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
+    order = order[np.append(True, ~again)[: len(order)]]
+    source, target, kind = source[order], target[order], kind[order]
+    events = distinct(np.concatenate([source, target]))
+    borders = np.searchsorted(events, np.array([one.first for one in sources], np.int64))
+    borders = np.append(borders, len(events))
+    index, start = events.copy(), np.zeros(len(events), np.int64)
+    for one, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        if a < b:
+            index[a:b] -= one.first
+            start[a:b] = one.track.start_ps[index[a:b]]
+    source, target = np.searchsorted(events, source), np.searchsorted(events, target)
+    order = np.lexsort((start[target], source))
+    source, target, kind = source[order], target[order], kind[order]
+    return Flows(
+        places=tuple(one.place for one in sources),
+        first=borders.astype(np.int64),
+        events=index,
+        source=source.astype(np.int32),
+        target=target.astype(np.int32),
+        kind=kind.astype(np.uint8),
+        by_target=np.lexsort((start[source], target)).astype(np.int32),
+    )

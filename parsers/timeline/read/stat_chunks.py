@@ -1,0 +1,118 @@
+"""Every stat of a track's events, some thousand events at a time, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import StatFields, split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.metadata import STATS_OF_EVENT
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.walk import LEN
+from tpuprof.parsers.timeline.model import Track
+
+CHUNK_EVENTS = 1 << 13
+_CHUNK_BYTES = 1 << 24
+_MOST_CELLS = 1 << 22
+"""Stats times events that are decoded at a time; a chunk with more is cut in two."""
+
+_ID_TAG = 0x08
+"""First byte of a stat whose first field is its metadata id, as all writers have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatChunk:
+    """The stats of some events.
+
+    Attributes:
+        events: int64[n], indices into the track's columns.
+        ids: int64[k], metadata ids of the stats that any of these events has.
+        stats: their values, `[k, n]`; text lies in `body`.
+        body: bytes that the texts' offsets point into.
+    """
+
+    events: NDArray[np.intp]
+    ids: Int64s
+    stats: StatFields
+    body: bytes
+
+
+def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterator[StatChunk]:
+    """Reads events of a track that is not derived, in the order of the file, each once.
+
+    Args:
+        events: int64[n], indices into the track's columns, in any order.
+    """
+    place = track.place[events].astype(np.int64)
+    if len(place) > 1 and not bool((place[1:] > place[:-1]).all()):
+        order = np.argsort(place, kind="stable")
+        events, place = events[order], place[order]
+    begin = trace.planes[track.plane_index].lines[track.line_index].begin
+    first = 0
+    while first < len(events):
+        last = min(first + CHUNK_EVENTS, int(np.searchsorted(place, place[first] + _CHUNK_BYTES)))
+        chosen = events[first:last]
+        length = track.length[chosen].astype(np.int64)
+        data = trace.source.read(begin + int(place[first]), int((place[first:last] + length).max() - place[first]))
+        starts = (place[first:last] - place[first]).tolist()
+        bodies = [data[at : at + size] for at, size in zip(starts, length.tolist(), strict=True)]
+        yield from _chunks(chosen, bodies)
+        first = last
+
+
+def _chunks(events: NDArray[np.intp], bodies: list[bytes]) -> Iterator[StatChunk]:
+    """One chunk, or several where so many stats differ that their table would be large."""
+    body = b"".join(bodies)
+    borders = np.cumsum([0, *map(len, bodies)]).astype(np.int64)
+    ids = _stat_ids(body, borders)
+    if len(ids) * len(events) > _MOST_CELLS and len(events) > 1:
+        half = len(events) // 2
+        yield from _chunks(events[:half], bodies[:half])
+        yield from _chunks(events[half:], bodies[half:])
+        return
+    yield StatChunk(events, ids, stat_columns(body, borders[:-1], borders[1:], STATS_OF_EVENT, ids), body)
+
+
+def _stat_ids(body: bytes, borders: Int64s) -> Int64s:
+    """The distinct metadata ids of the stats of messages that lie one after the other."""
+    fields = split_fields(body)
+    spans = [(fields.begin, fields.end, fields.number, fields.wire)]
+    ends = np.append(np.int64(0), fields.end)
+    nearest = ends[np.minimum(np.searchsorted(ends, borders), len(ends) - 1)]
+    if fields.status or fields.next != len(body) or not np.array_equal(nearest, borders):
+        spans = []  # a damaged event would spoil those behind it
+        for a, b in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+            fields = split_fields(body[a:b])
+            spans.append((fields.begin + a, np.minimum(fields.end + a, b), fields.number, fields.wire))
+    begin, end, number, wire = (np.concatenate(column) for column in zip(*spans, strict=True))
+    chosen = (number == STATS_OF_EVENT) & (wire == LEN) & (end > begin)
+    return _ids_at(body, begin[chosen], end[chosen])
+
+
+def _ids_at(body: bytes, begin: Int64s, end: Int64s) -> Int64s:
+    """The distinct metadata ids of the stats at `body[begin:end]`."""
+    found: set[int] = set()
+    raw = np.frombuffer(body, np.uint8)
+    usual = (raw[begin] == _ID_TAG) & (begin + 1 < end) if len(begin) else np.zeros(0, np.bool_)
+    at, last = begin[usual] + 1, end[usual]
+    ids, open_ = np.zeros(len(at), np.uint64), np.arange(len(at))
+    for shift in range(0, 70, 7):
+        if not len(open_):
+            break
+        byte = raw[at[open_]]
+        ids[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(min(shift, 63))
+        at[open_] += 1
+        open_ = open_[(byte >= 0x80) & (at[open_] < last[open_])]
+    found.update(np.unique(ids).view(np.int64).tolist())
+    for a, b in zip(begin[~usual].tolist(), end[~usual].tolist(), strict=True):
+        try:
+            found.add(xplane_pb2.XStat.FromString(body[a:b]).metadata_id)
+        except DecodeError:
+            continue
+    return np.array(sorted(found), np.int64)

@@ -1,0 +1,379 @@
+"""Reads a profile into the timeline's tracks: every line of every plane, each event once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import lanes
+from tpuprof.parsers.formats.xspace.events import Events
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
+from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.timeline.model import (
+    EventNames,
+    RateTrack,
+    Section,
+    SectionKind,
+    StepSpan,
+    Timeline,
+    Track,
+    TrackKind,
+)
+from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
+from tpuprof.parsers.timeline.read.counters import counter_tracks
+from tpuprof.parsers.timeline.read.derived import derived_tracks
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+_COUNTERS = "counters"
+
+_BATCH = 1 << 18
+"""Bytes of lines that a thread decodes at one go, where lines are short."""
+
+_MOST_DERIVED = 8
+"""Lines of ops in a plane that others are derived from; there is one, but for damaged profiles."""
+
+_SEEN = 1000
+"""Characters of a sentence that are shown; names in it may be of any length."""
+
+_MOST_SAID = 50
+"""Sentences of the profiler."""
+
+_DROPPED = re.compile(r"(?i)drop|lost|overflow")
+
+# What a profiler says when it could not keep all that it saw.
+_LOSS = re.compile(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
+_KINDS: dict[str, TrackKind] = {
+    STEPS_LINE: "steps",
+    MODULES_LINE: "modules",
+    OPS_LINE: "ops",
+    ASYNC_OPS_LINE: "async",
+    "XLA TraceMe": "traceme",
+    "Sparse Core Steps": "steps",
+    "Sparse Core Modules": "modules",
+    "Sparse Core Ops": "ops",
+}
+_GPU_KINDS: dict[str, TrackKind] = {
+    "Steps": "steps",
+    "XLA Modules": "modules",
+    "XLA Ops": "ops",
+    "Name Scope": "scopes",
+    "TensorFlow Ops": "framework_ops",
+    "Framework Ops": "framework_ops",
+    "Source code": "source",
+}
+"""Lines that the profiler derives from a GPU's streams, by how their names end."""
+_ORDER: tuple[TrackKind, ...] = (
+    "steps",
+    "modules",
+    "scopes",
+    "framework_ops",
+    "source",
+    "ops",
+    "async",
+    "traceme",
+    "thread",
+    "stream",
+    "other",
+)
+_SECTIONS: tuple[SectionKind, ...] = ("core", "sparse_core", "gpu", "host", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The events of one line, by lane; see `Track`."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    ids: Keys
+    lanes: Int64s
+    place: NDArray[np.uint32] | Int64s
+    length: NDArray[np.uint32]
+    malformed: int
+    aggregated: int
+    display_id: int
+    display_name: str
+
+
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that the timeline decodes."""
+    return sum(plane.lines[index].size for plane, index in _event_lines(trace))
+
+
+def read_timeline(
+    trace: Trace,
+    host: str,
+    path: str,
+    steps: Sequence[StepSpan] = (),
+    steps_are_inferred: bool = False,
+    on_chunk: ChunkDone | None = None,
+    threads: int = 1,
+) -> Timeline:
+    """Decodes every line of a profile.
+
+    Args:
+        host, path: name of the host, and where its file is.
+        steps: of the overview, to move by.
+        on_chunk: progress, called on any of the threads.
+        threads: lines that are decoded at once.
+    """
+    chosen = list(_event_lines(trace))
+    batches = _batches([plane.lines[index] for plane, index in chosen])
+    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
+        done = pool.map(lambda lines: [_read_line(line, on_chunk) for line in lines], batches)
+        columns = [found for batch in done for found in batch]
+    by_plane: dict[int, list[tuple[int, _Columns]]] = {}
+    for (plane, index), found in zip(chosen, columns, strict=True):
+        if len(found.start_ps):
+            by_plane.setdefault(plane.index, []).append((index, found))
+    with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
+    planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
+    sections = [_section(plane, by_plane.get(plane.index, ())) for plane in planes]
+    sections = [section for section in sections if section.tracks or section.counters]
+    sections.sort(key=lambda section: _SECTIONS.index(section.kind))
+    first, last = _hull(sections)
+    aggregated = sum(found.aggregated for found in columns)
+    return Timeline(
+        host=host,
+        path=path,
+        sections=tuple(sections),
+        first_ps=first,
+        last_ps=last,
+        steps=tuple(steps),
+        steps_are_inferred=steps_are_inferred,
+        lost=tuple(dict.fromkeys((*_losses(trace, columns), *_dropped(sections)))),
+        warnings=tuple(_remarks(trace, aggregated)),
+    )
+
+
+def _is_counter(line: Line) -> bool:
+    return line.name.strip("_").startswith(_COUNTERS)
+
+
+def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
+    """The lines whose events are drawn as slices: plane, and index of the line in it."""
+    for plane in trace.planes:
+        for index, line in enumerate(plane.lines):
+            if line.size and not _is_counter(line):
+                yield plane, index
+
+
+def _batches(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines in order, short ones together: to hand one of thousands to a thread takes longer than to read it."""
+    out: list[list[Line]] = []
+    room = 0
+    for line in lines:
+        if line.size > room:
+            out.append([])
+            room = _BATCH
+        out[-1].append(line)
+        room -= line.size
+    return out
+
+
+def _read_line(line: Line, on_chunk: ChunkDone | None) -> _Columns:
+    """Decodes a line and sorts its events into lanes."""
+    events = line.events((), on_chunk)
+    tail = line.tail(events)
+    start, end = event_spans(line, events)
+    kept: NDArray[np.intp] | None = None
+    if events.num_occurrences is not None:
+        kept = np.flatnonzero(events.num_occurrences == 0)
+        start, end = start[kept], end[kept]
+    order = nesting_order(start, end)
+    if order is not None:
+        start, end = start[order], end[order]
+        kept = order if kept is None else kept[order]
+    lane = lanes(start, end)
+    depth = int(lane.max()) + 1 if len(lane) else 0
+    if depth > 1:
+        by_lane = np.argsort(lane, kind="stable")
+        start, end = start[by_lane], end[by_lane]
+        kept = by_lane if kept is None else kept[by_lane]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(lane, minlength=depth))]).astype(np.int64)
+    return _Columns(
+        start_ps=_owned(start, None),
+        end_ps=end,
+        ids=_ids(events, kept),
+        lanes=bounds,
+        place=_places(line, events, kept),
+        length=_owned(events.length, kept),
+        malformed=events.malformed,
+        aggregated=len(events) - len(start),
+        display_id=tail.display_id or line.id,
+        display_name=tail.display_name,
+    )
+
+
+def _places(line: Line, events: Events, kept: NDArray[np.intp] | None) -> NDArray[np.uint32] | Int64s:
+    """Where the events lie from the begin of their line on, in four bytes where they do."""
+    place = events.begin - line.begin
+    if line.size < 1 << 32:
+        small = place.astype(np.uint32)
+        return small if kept is None else small[kept]
+    return place if kept is None else place[kept]
+
+
+def _ids(events: Events, kept: NDArray[np.intp] | None) -> Keys:
+    """Metadata ids of some events, or of all."""
+    ids = events.metadata_id
+    return ids.copy() if kept is None else ids[kept]
+
+
+def _owned(column: NDArray[_Scalar], kept: NDArray[np.intp] | None) -> NDArray[_Scalar]:
+    """Some rows of a column, or all, in an array of their own: the decoder's has room for more."""
+    return column.copy() if kept is None else column[kept]
+
+
+def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
+    """A plane's tracks, with those that derive from its ops."""
+    kind = _section_kind(plane)
+    keys = PlaneKeys(plane)
+    event_keys = [keys.of(found.ids) for _, found in lines]
+    names = event_names(plane, kind, keys.lost_names())
+    tracks = [
+        _track(plane, index, found, key, names, kind) for (index, found), key in zip(lines, event_keys, strict=True)
+    ]
+    rates: tuple[RateTrack, ...] = ()
+    if kind == "core":
+        for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
+            tracks += derived_tracks(ops, plane, _grouping(tracks))
+            rates = rates or _rates(plane, ops)
+    tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
+    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
+
+
+def _track(
+    plane: Plane, index: int, found: _Columns, key: NDArray[np.int32], names: EventNames, kind: SectionKind
+) -> Track:
+    line = plane.lines[index]
+    return Track(
+        name=found.display_name or line.name or f"line {line.id}",
+        kind=_kind_of(line.name, kind),
+        names=names,
+        start_ps=found.start_ps,
+        end_ps=found.end_ps,
+        key=key,
+        lanes=found.lanes,
+        plane_index=plane.index,
+        line_index=index,
+        place=found.place,
+        length=found.length,
+        lost_bytes=line.lost_bytes,
+        malformed=found.malformed,
+        sort_id=found.display_id,
+    )
+
+
+def _kind_of(name: str, kind: SectionKind) -> TrackKind:
+    """What a line of that name holds on a plane of that kind."""
+    if kind in ("core", "sparse_core"):
+        return _KINDS.get(name, "other")
+    if kind == "gpu":
+        return next((found for ending, found in _GPU_KINDS.items() if name.endswith(ending)), "stream")
+    return "thread" if kind == "host" else "other"
+
+
+def _section_kind(plane: Plane) -> SectionKind:
+    if is_tensor_core(plane):
+        return "core"
+    if is_sparse_core(plane):
+        return "sparse_core"
+    if is_gpu(plane):
+        return "gpu"
+    return "host" if plane.name.startswith(HOST_PLANE) else "other"
+
+
+def _title(plane: Plane, kind: SectionKind) -> str:
+    """``Chip 2: TPU core 1`` where the plane tells, else what its name says."""
+    if kind == "host":
+        return "Host threads"
+    if kind not in ("core", "sparse_core"):
+        return plane.name
+    details = plane.stats.get("core_details")
+    what = "TPU core" if kind == "core" else "SparseCore"
+    if isinstance(details, bytes):
+        try:
+            core = xplane_pb2.CoreDetails.FromString(details)
+            return f"Chip {core.global_chip_id or core.local_chip_id}: {what} {core.core_num}"
+        except DecodeError:
+            pass
+    return f"TPU {device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
+
+
+def _grouping(tracks: Sequence[Track]) -> Track | None:
+    """The track whose events group the ops of a core: the steps, else the modules."""
+    for kind in ("steps", "modules"):
+        for track in tracks:
+            if track.kind == kind:
+                return track
+    return None
+
+
+def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
+    """Use of the matrix unit and of HBM, where the profile counts what the ops ask of them."""
+    peaks = device_info(plane).peaks
+    found = (("MXU", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
+    return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in found if work is not None)
+
+
+def _hull(sections: Sequence[Section]) -> tuple[int, int]:
+    """From the first event or counter value to the last."""
+    spans = [track.span for section in sections for track in section.tracks if len(track)]
+    for section in sections:
+        spans += [(int(track.time_ps[0]), int(track.time_ps[-1])) for track in section.counters if len(track.time_ps)]
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else (0, 0)
+
+
+def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
+    """What the file or the capture lacks."""
+    for problem in trace.problems:
+        yield printable(problem.sentence[:_SEEN])
+    yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
+    malformed = sum(found.malformed for found in columns)
+    if malformed:
+        yield f"{malformed:,} events are damaged; what could be read of them is shown"
+
+
+def _said(texts: Iterable[str]) -> Iterator[str]:
+    """Sentences of the profiler, fit to print; not without end."""
+    for number, text in enumerate(texts):
+        if number == _MOST_SAID:
+            yield "the profiler says more than is listed here"
+            return
+        yield printable(text[:_SEEN])
+
+
+def _dropped(sections: Sequence[Section]) -> Iterator[str]:
+    """What the cores' runtimes record of trace entries that they could not keep: events on their own track."""
+    for section in sections:
+        for track in section.tracks:
+            if track.kind != "traceme":
+                continue
+            keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
+            if keys:
+                rows = np.flatnonzero(np.isin(track.key, keys))
+                first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+                yield (
+                    f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
+                    f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
+                )
+
+
+def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:
+    """What else the profiler says, and what is not drawn."""
+    yield from _said(text for text in (*trace.errors, *trace.warnings) if not _LOSS.search(text))
+    if aggregated:
+        yield f"{aggregated:,} aggregated events have no place in time and are left out"

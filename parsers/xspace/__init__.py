@@ -1,1 +1,0 @@
-"""Protobuf wire bytes of an XSpace to columns: planes, lines, events, stats."""

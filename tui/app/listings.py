@@ -1,0 +1,142 @@
+"""What the lists and texts above the page say: runs, hosts, notes, help. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.draw.format import age, size
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.overview.drawing import notes
+from tpuprof.tui.pages.overview.headline import verdict
+from tpuprof.tui.widgets.actions import ACTIONS, Situation, key_of
+from tpuprof.tui.widgets.chrome import Heading
+from tpuprof.tui.widgets.popup import Choice
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.base.errors import Problem
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.pages.overview.model import Overview
+
+
+def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
+    """The line that says that a run has come, and which key opens it."""
+    hosts = counted(len(run.hosts), "host")
+    captured = f", {age(now - run.time)}" if run.time > 0 else ""
+    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): {key} opens it"
+
+
+def changed_run_sentence(run: Run, hosts_before: int) -> str:
+    """The line that says that the shown run has other files than those that were read."""
+    now = counted(len(run.hosts), "host")
+    words = f"has {now} now" if len(run.hosts) != hosts_before else "has changed"
+    return f"{printable(run.name)} {words}: r reads it again"
+
+
+def host_choices(run: Run) -> list[Choice[str | None]]:
+    """All hosts merged, then each host, then the files that cannot be read."""
+    choices: list[Choice[str | None]] = [Choice((host.host, size(host.size_bytes)), host.host) for host in run.hosts]
+    if len(run.hosts) != 1:
+        choices.insert(0, Choice((f"all {len(run.hosts)} hosts, merged", size(run.size_bytes)), None))
+    for problem in run.problems:
+        choices.append(Choice((os.path.basename(problem.subject), ""), None, problem.sentence, possible=False))
+    return choices
+
+
+def heading(
+    path: str,
+    logdir: Logdir | None,
+    run: Run | None,
+    host: str | None,
+    page: Overview | None,
+    tab: int,
+    new_run: Run | None = None,
+) -> Heading:
+    """What the header says; `new_run` is one that has come and that a key opens."""
+    note_count = len(sentences(page, problems_of(logdir, run)))
+    if run is None:
+        return Heading(path, note_count=note_count, tab=tab)
+    facts = []
+    if logdir and len(logdir.runs) > 1:
+        newest = "newest of" if run.path == logdir.runs[0].path else "one of"
+        facts.append(f"{newest} {len(logdir.runs)} runs")
+    if new_run is not None:
+        facts.append("r opens the new run" if new_run.path != run.path else "r reads the new hosts")
+    facts.append(_host_words(run, host, page))
+    if page is not None and page.environment.device_type:
+        facts.append(page.environment.device_type)
+    badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
+    return Heading(run.name, tuple(facts), badge, note_count, tab)
+
+
+def _host_words(run: Run, host: str | None, page: Overview | None) -> str:
+    if host is not None:
+        return f"host {host}"
+    count = len(run.hosts)
+    if not count:
+        return "no readable host" if run.problems else "compiled HLO"
+    read = len(page.hosts) if page is not None else count
+    if read < count:
+        return f"{read} of {count} hosts"
+    return f"host {run.hosts[0].host}" if count == 1 else f"all {count} hosts"
+
+
+def problems_of(logdir: Logdir | None, run: Run | None) -> list[Problem]:
+    """What is wrong with the files of a run and with folders that belong to none."""
+    return [problem for source in (run, logdir) if source is not None for problem in source.problems]
+
+
+def sentences(page: Overview | None, problems: Sequence[Problem]) -> list[str]:
+    """Everything that is wrong with what is shown, each once."""
+    warnings = page.warnings if page is not None else ()
+    return list(dict.fromkeys((*warnings, *(problem.sentence for problem in problems))))
+
+
+def note_lines(
+    page: Overview | None,
+    problems: Sequence[Problem],
+    first: tuple[str, str],
+    width: int,
+    glyphs: Glyphs,
+    words: Sequence[Line] = (),
+) -> list[Line]:
+    """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
+    hints = {problem.sentence: problem.hint for problem in problems}
+    lines: list[Line] = []
+    if first[1]:
+        title, words_of_tab = first
+        lines.append(fit([(title, "title")], width, glyphs))
+        for paragraph in words_of_tab.splitlines():
+            lines += wrap(paragraph, width, "text", glyphs)
+        lines.append(fit([], width, glyphs))
+    if page is not None:
+        lines += [fit([("Verdict", "title")], width, glyphs), *(words or verdict(page, width, glyphs))]
+        lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
+    for sentence in sentences(page, problems):
+        lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
+        if hints.get(sentence):
+            lines += wrap(hints[sentence], width, "dim", glyphs, [("   try: ", "key")])
+    if page is not None:
+        lines += notes(replace(page, warnings=()), width, glyphs)
+    return lines
+
+
+def help_lines(
+    situation: Situation, motions: Sequence[tuple[str, str]], meaning: Sequence[Line], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """The keys that do something now, and what the numbers of the tab mean."""
+    rows = list(motions) if situation.has_page else []
+    brackets = "" if "step" in situation.commands else ", [ ]"
+    rows.append((f"1-5, Tab{brackets}", "Show a tab, the next, the previous"))
+    for action in ACTIONS:
+        if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
+            rows.append((key_of(action, situation), action.title))
+    lines = [fit([("Keys", "title")], width, glyphs)]
+    lines += [fit([(f"{keys:<19}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    if meaning:
+        lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
+    return lines

@@ -1,0 +1,27 @@
+"""Starts the screen: settles what the terminal can do before Textual is imported, which reads its settings then."""
+
+from __future__ import annotations
+
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import settle_terminal
+
+
+def run_app(path: str, *, options: AppOptions) -> int:
+    """Shows the profiles at `path` until the user leaves.
+
+    Returns:
+        The exit code: 0, or 1 after an error in this program, whose traceback is on standard error then.
+    """
+    terminal = settle_terminal(options.color, options.ascii, options.mouse)
+    from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - after the settings
+    from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_scheduled  # noqa: PLC0415
+
+    if options.only_hlo:
+        session = open_hlo_session(options.device)
+        app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=session)
+    elif options.scheduler is not None:
+        app = TpuprofApp(path, options, terminal, open_session=open_scheduled(options.scheduler))
+    else:
+        app = TpuprofApp(path, options, terminal)
+    app.run(mouse=terminal.mouse)
+    return app.return_code or 0

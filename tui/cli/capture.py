@@ -1,0 +1,288 @@
+"""``tpuprof-tui capture ADDRESS``: asks a running program for a profile, and opens it.
+
+Nothing here imports Textual before the screen is to open, nor gRPC before a server is to be called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from tpuprof.parsers.base.errors import EXIT_OK
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.capture.model import (
+    HIGHEST_LEVEL,
+    LONGEST_MS,
+    CaptureOptions,
+    CaptureProgress,
+    CaptureResult,
+    CaptureStop,
+    HostCapture,
+    OptionValue,
+    Stage,
+    parse_option,
+)
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli.common import (
+    PROGRAM,
+    add_debug,
+    add_look,
+    add_mouse,
+    can_redraw,
+    line_width,
+    note,
+    why_no_screen,
+)
+from tpuprof.tui.report.progress import RedrawnLine
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_ENDS = "ctrl+C ends it and keeps what was traced"
+_GIVES_UP = "ctrl+C again gives up"
+_EPILOG = f"""the program starts the server, once, before its training loop:
+  JAX          jax.profiler.start_server(9012)
+  PyTorch/XLA  import torch_xla.debug.profiler as xp; server = xp.start_server(9012)
+  TensorFlow   tf.profiler.experimental.server.start(9012)
+
+examples:
+  {PROGRAM} capture localhost:9012
+  {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
+
+It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
+"""
+_DRAWN_STAGES: tuple[Stage, ...] = (
+    "connecting",
+    "waiting",
+    "tracing",
+    "stopping",
+    "receiving",
+    "writing",
+    "written",
+    "failed",
+)
+
+
+def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = parser_class(
+        prog=f"{PROGRAM} capture",
+        description="Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
+        "logdir, prints the run's path and opens it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    defaults = CaptureOptions()
+    parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
+    length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
+    parser.add_argument("--ms", type=_between(1, LONGEST_MS), default=defaults.duration_ms, metavar="MS", help=length)
+    where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
+    parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
+    parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
+    delay = "wait so long before tracing, once the servers were reached"
+    parser.add_argument("--delay-ms", type=_between(0, LONGEST_MS), default=0, metavar="MS", help=delay)
+    patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
+    patience += f"at first, {defaults.connect_seconds:g} s at most"
+    parser.add_argument(
+        "--wait", type=_between(1, 86_400), default=int(defaults.grace_seconds), metavar="SECONDS", help=patience
+    )
+    tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
+    for name, default, what in (
+        ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
+        ("device", defaults.device_tracer_level, "0 off, 1 on"),
+        ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
+    ):
+        tracers.add_argument(
+            f"--{name}-tracer-level",
+            type=_between(0, HIGHEST_LEVEL),
+            default=default,
+            metavar="N",
+            help=f"{what} (default: {default})",
+        )
+    option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
+    option += "numbers are taken as such, key:string=5 as text"
+    tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
+    look = parser.add_argument_group("look", "Of the screen that opens:")
+    add_look(look)
+    add_mouse(look)
+    add_debug(parser)
+    return parser
+
+
+def run_capture(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0 where at least one server gave a profile, else that of the screen.
+
+    Raises:
+        ProfileError: no server gave one (exit code 7), or the logdir is a URL (exit code 2).
+        Cancelled: ctrl+C, before anything was traced or twice.
+    """
+    from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - numpy and protobuf, not for --help
+
+    options = CaptureOptions(
+        duration_ms=args.ms,
+        host_tracer_level=args.host_tracer_level,
+        device_tracer_level=args.device_tracer_level,
+        python_tracer_level=args.python_tracer_level,
+        advanced=tuple(dict(args.option).items()),
+        delay_ms=args.delay_ms,
+        connect_seconds=min(args.wait, CaptureOptions().connect_seconds),
+        grace_seconds=args.wait,
+    )
+    stop = CaptureStop()
+    line = CountDown(sys.stderr, can_redraw(), line_width())
+    with _ctrl_c(stop.request):
+        try:
+            result = capture(args.addresses, options, args.logdir, line, stop)
+        finally:
+            line.clear()
+    for sentence in outcome(result):
+        note(sentence)
+    return _show(args, result.run_path)
+
+
+def _show(args: argparse.Namespace, path: str) -> int:
+    """Prints where the run lies, and opens it where there is a terminal to do so."""
+    from tpuprof.tui.report.output import write_stdout  # noqa: PLC0415
+
+    write_stdout(f"{path}\n")
+    if args.no_open or why_no_screen():
+        return EXIT_OK
+    from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only
+
+    return run_app(path, options=AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse))
+
+
+def outcome(result: CaptureResult) -> list[str]:
+    """What came of a capture, a sentence a server, the failures last."""
+    lines = [_written(host) for host in result.written]
+    lines += [f"note: the profile of {host.address} {note}" for host in result.written for note in host.notes]
+    if result.is_stopped:
+        lines.append("note: ended early; what was traced until then is kept")
+    for host in result.failed:
+        if host.problem is not None:
+            lines.append(f"warning: {host.problem.sentence}")
+            lines += [f"try: {host.problem.hint}"] if host.problem.hint else []
+    return lines
+
+
+def _written(host: HostCapture) -> str:
+    took = "" if host.seconds is None else f" in {host.seconds:.1f} s"
+    return f"{host.address}: {_amount(host.size_bytes or 0)}{took}, {os.path.basename(host.path or '')}"
+
+
+class CountDown:
+    """One line that says how far the servers are, drawn over itself; off a terminal a line when the tracing begins.
+
+    Args:
+        stream: standard error.
+        is_drawn: it is a terminal that can go back to the beginning of a line.
+        width: cells of the terminal's line.
+    """
+
+    EVERY_SECONDS = 0.1
+
+    def __init__(self, stream: TextIO, is_drawn: bool, width: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._is_drawn, self._clock = stream, is_drawn, clock
+        self._line = RedrawnLine(stream, width)
+        self._servers: dict[str, CaptureProgress] = {}
+        self._drawn: tuple[Stage, ...] = ()
+        self._due = clock()
+        self._is_told = False
+
+    def __call__(self, progress: CaptureProgress) -> None:
+        """Takes note of progress and draws it; never called from two threads at once."""
+        self._servers[progress.address] = progress
+        if progress.sentence and progress.stage != "failed":
+            self.clear()
+            self._stream.write(f"{printable(progress.sentence)}\n")
+        if not self._is_drawn:
+            self._tell(progress)
+            return
+        stages = tuple(server.stage for server in self._servers.values())
+        if stages == self._drawn and self._clock() < self._due:
+            return
+        self._due, self._drawn = self._clock() + self.EVERY_SECONDS, stages
+        self._line.draw(countdown(list(self._servers.values())))
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        self._line.clear()
+
+    def _tell(self, progress: CaptureProgress) -> None:
+        if progress.stage == "tracing" and not self._is_told:
+            self._is_told = True
+            count = sum(server.stage != "failed" for server in self._servers.values())
+            who = printable(progress.address) if count == 1 else counted(count, "server")
+            self._stream.write(f"tracing {who} for {progress.duration_ms / 1000:g} s\n")
+            self._stream.flush()
+
+
+def countdown(servers: list[CaptureProgress]) -> str:
+    """``localhost:9012: tracing, 1.4 s left  (ctrl+C ends it …)``; several servers are counted by stage."""
+    active = [server for server in servers if server.stage not in ("written", "failed")]
+    left = max((server.left_ms for server in servers if server.left_ms is not None), default=None)
+    if len(servers) == 1:
+        where = f"{printable(servers[0].address)}: {servers[0].stage}"
+        if servers[0].size_bytes is not None:
+            where += f" {_amount(servers[0].size_bytes)}"
+    else:
+        stages = [server.stage for server in servers]
+        parts = [f"{stages.count(stage)} {stage}" for stage in _DRAWN_STAGES if stage in stages]
+        where = f"{counted(len(servers), 'server')}: {', '.join(parts)}"
+    if left is not None:
+        where += f", {left / 1000:.1f} s left"
+    if not active:
+        return where
+    is_ending = any(server.stage == "stopping" for server in active)
+    can_keep = any(server.stage == "tracing" for server in active)
+    return f"{where}  ({_GIVES_UP if is_ending else _ENDS if can_keep else 'ctrl+C ends it'})"
+
+
+@contextlib.contextmanager
+def _ctrl_c(act: Callable[[], None]) -> Iterator[None]:
+    """Has ctrl+C call a function instead of raising, as long as this lasts; only the main thread may do so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        act()
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _amount(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.1f} kB"
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
+    """A converter for whole numbers in a range."""
+
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most:,}")
+        return int(text)
+
+    return convert
+
+
+def _option(text: str) -> tuple[str, OptionValue]:
+    try:
+        return parse_option(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(printable(str(error))) from None

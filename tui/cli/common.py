@@ -1,0 +1,164 @@
+"""What the commands share: options that several have, what standard error says, and where reports go.
+
+Nothing heavy is imported before it is needed, and Textual not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.app.options import COLOR_CHOICES
+from tpuprof.tui.terminal.detect import detect
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.session import Progress
+    from tpuprof.tui.report.render import Look
+
+PROGRAM = "tpuprof-tui"
+DEMO = "demo"
+"""The path that stands for the bundled demo profile."""
+STREAM = "-"
+"""The file name that stands for standard input or output."""
+PIPE_WIDTH = 110
+"""Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
+
+_LINE_WIDTH = 80
+"""Cells of a line on standard error where nothing says."""
+
+# --- options
+
+
+def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Characters and colours, of a report or the screen."""
+    parser.add_argument("--ascii", action="store_true", default=None, help="draw with ASCII characters only")
+    parser.add_argument("--color", choices=COLOR_CHOICES, default="auto", help="default: auto")
+
+
+def add_mouse(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Whether the screen follows the mouse."""
+    parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
+    parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
+
+
+def add_width(parser: argparse.ArgumentParser) -> None:
+    """How wide a text report is."""
+    parser.add_argument("--width", type=not_negative, default=0, metavar="CELLS", help="width of a text report")
+
+
+def add_report(
+    parser: argparse.ArgumentParser, forms: argparse.ArgumentParser | argparse._ArgumentGroup, formats: Sequence[str]
+) -> None:
+    """A report instead of the screen: its format, to `forms`, and where it goes."""
+    forms.add_argument("--format", choices=formats, help="print a report instead of opening the screen")
+    for form in ("json", "md"):
+        forms.add_argument(f"--{form}", dest="format", action="store_const", const=form, help=f"--format {form}")
+    parser.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard output")
+
+
+def add_debug(parser: argparse.ArgumentParser) -> None:
+    """Tracebacks; `cli` itself looks for it."""
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+
+
+def not_negative(text: str) -> int:
+    """A whole number of an option."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def existing(path: str) -> str:
+    """Where the bundled demo lies, for its name; any other path as it is."""
+    if path != DEMO:
+        return path
+    from tpuprof.tui.demo import demo_path  # noqa: PLC0415 - only here
+
+    return demo_path()
+
+
+# --- standard error
+
+
+def note(sentence: str) -> None:
+    """One line on standard error."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    line = printable(sentence).encode(encoding, "backslashreplace").decode(encoding)
+    print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
+
+
+def can_redraw() -> bool:
+    """Whether standard error is a terminal on which a line can be drawn over itself."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def line_width() -> int:
+    """Cells of a line on standard error."""
+    return _columns(_LINE_WIDTH)
+
+
+@contextlib.contextmanager
+def decoding_shown() -> Iterator[Callable[[Progress], None]]:
+    """What to tell how far decoding is: a line on standard error where that is a terminal, else nobody."""
+    if not can_redraw():
+        yield lambda _: None
+        return
+    from tpuprof.tui.report.progress import ProgressLine  # noqa: PLC0415
+
+    line = ProgressLine(sys.stderr, width=line_width())
+    try:
+        yield line
+    finally:
+        line.clear()
+
+
+# --- the screen
+
+
+def why_no_screen() -> str:
+    """Why no screen can be drawn here, as a sentence; empty where one can."""
+    is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    return detect(os.environ, is_tty=is_tty).obstacle
+
+
+# --- reports
+
+
+def output_file(args: argparse.Namespace) -> str | None:
+    """The file that a report is to be written to; None for standard output."""
+    file: str | None = args.output
+    return None if file == STREAM else file
+
+
+def write_report(args: argparse.Namespace, text: str) -> None:
+    """Writes a report to where it was asked for."""
+    from tpuprof.tui.report.output import stream_file, text_pieces, write_stdout  # noqa: PLC0415
+
+    file = output_file(args)
+    if file is None:
+        write_stdout(text)
+    else:
+        stream_file(file, text_pieces((text,)))
+
+
+def report_look(args: argparse.Namespace) -> Look:
+    """Width, characters and colours of a text report: as asked for, else by what standard output is."""
+    from tpuprof.tui.report.render import Look  # noqa: PLC0415
+
+    shown = output_file(args) is None and sys.stdout.isatty()
+    terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)
+    color = args.color != "never" if args.color != "auto" else not terminal.obstacle and terminal.color != "mono"
+    width = args.width or (_columns(PIPE_WIDTH) if args.format in (None, "text") else PIPE_WIDTH)
+    return Look(width, not terminal.unicode, color)
+
+
+def _columns(fallback: int) -> int:
+    """Width of the terminal, by COLUMNS first."""
+    import shutil  # noqa: PLC0415 - brings three compression libraries along
+
+    return shutil.get_terminal_size((fallback, 24)).columns

@@ -1,0 +1,225 @@
+"""``tpuprof-tui diff A B``: what changed from run A to run B, on the screen or as a report.
+
+Nothing here imports Textual before the screen is to open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Literal, cast
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.cli.common import (
+    PROGRAM,
+    add_debug,
+    add_look,
+    add_mouse,
+    add_report,
+    add_width,
+    decoding_shown,
+    existing,
+    not_negative,
+    note,
+    output_file,
+    report_look,
+    why_no_screen,
+    write_report,
+)
+from tpuprof.tui.terminal.detect import settle_terminal
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.diff.model import Diff
+    from tpuprof.parsers.diff.regression import Regression
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.tui.report.render import Look
+
+DiffFormat = Literal["text", "json", "csv", "md"]
+DIFF_FORMATS: tuple[DiffFormat, ...] = ("text", "json", "csv", "md")
+
+_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
+
+_EPILOG = f"""A is before, B after; each is whatever `{PROGRAM} PATH` takes. Two runs of one logdir:
+  {PROGRAM} diff LOGDIR --run-a 2026_11_19 --run-b 2026_11_20
+Without B, A's newest run is compared with the one before it.
+
+exit codes of --fail-on-regression:
+  0  not slower by more than that, or by no more than noise
+  6  slower: the typical step, or the mean step
+  4  step times, or their noise, are unknown, or the programs are different: nothing can be said
+"""
+
+
+def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = parser_class(
+        prog=f"{PROGRAM} diff",
+        description="Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
+    parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
+    parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
+    parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
+    parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
+    workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
+    add_report(parser, parser, DIFF_FORMATS)
+    rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
+    parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help=rows)
+    fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
+    parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
+    add_width(parser)
+    add_look(parser)
+    add_mouse(parser)
+    add_debug(parser)
+    return parser
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0, or with `--fail-on-regression` 6 where steps got slower.
+
+    Raises:
+        ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
+            (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
+    """
+    before, after = _runs(args)
+    allowed = args.fail_on_regression
+    wants_report = args.format is not None or args.output is not None or allowed is not None
+    obstacle = why_no_screen()
+    diff = _compared(args, before, after)
+    if not wants_report and not obstacle:
+        return _screen(args, diff)
+    if not wants_report:
+        note(f"{obstacle} Printing the report instead of opening the screen.")
+    judged = None
+    if allowed is not None:
+        from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
+
+        judged = regression(diff, allowed)
+    _write(args, diff, judged)
+    return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
+
+
+def _exit_code(judged: Regression, different: bool) -> int:
+    """What a check answers; says why on standard error where that is not plainly a pass."""
+    if judged.outcome == "unknown":
+        code, action = "no_steps", "capture several steps of both"
+        if different:
+            code, action = "different_programs", "compare two runs of one program"
+        raise ProfileError(code, judged.sentence, action, EXIT_UNREADABLE)
+    if judged.sentence:
+        note(judged.sentence)
+    return EXIT_REGRESSION if judged.outcome == "slower" else EXIT_OK
+
+
+# --- reading
+
+
+def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
+    """The two runs.
+
+    Raises:
+        ProfileError: see `run_diff`; also an output file that may not be written.
+    """
+    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415
+
+    one = open_logdir(existing(args.before))
+    other = one if args.after is None else open_logdir(existing(args.after))
+    file = output_file(args)
+    if file is not None:
+        _check_output(file, (one, other))
+    before, after = _chosen(args, one, other)
+    if os.path.realpath(before.path) == os.path.realpath(after.path):
+        sentence = f"A and B are the same run, {printable(before.name)}."
+        names = ", ".join(printable(run.name) for run in one.runs[:4])
+        raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
+    return before, after
+
+
+def _chosen(args: argparse.Namespace, one: Logdir, other: Logdir) -> tuple[Run, Run]:
+    """The runs by name; of one logdir without names the newest and the one before it."""
+    if args.after is not None or (args.run_a is not None and args.run_b is not None):
+        return one.find_run(args.run_a), other.find_run(args.run_b)
+    if args.run_a is not None:
+        return one.find_run(args.run_a), one.find_run()
+    after = one.find_run(args.run_b)
+    rest = one.runs[one.runs.index(after) + 1 :]
+    if not rest:
+        sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
+        raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
+    return rest[0], after
+
+
+def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
+    """Decodes both, with progress on standard error where that is a terminal."""
+    from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
+    from tpuprof.parsers.session.session import Session  # noqa: PLC0415
+
+    with decoding_shown() as told:
+        sessions = [Session(run, told, scheduler=args.scheduler) for run in (before, after)]
+        return compare(sessions[0], sessions[1], args.host, told)
+
+
+# --- showing and writing
+
+
+def _screen(args: argparse.Namespace, diff: Diff) -> int:
+    """Opens the screen."""
+    terminal = settle_terminal(args.color, args.ascii, args.mouse)
+    from tpuprof.tui.pages.diff.app import DiffApp  # noqa: PLC0415 - Textual, for the screen only
+
+    app = DiffApp(diff, terminal)
+    app.run(mouse=terminal.mouse)
+    return app.return_code or EXIT_OK
+
+
+def diff_report(diff: Diff, form: DiffFormat, look: Look, limit: int = 0, judged: Regression | None = None) -> str:
+    """The comparison in a format; each format's module is imported when it is asked for."""
+    if form == "json":
+        from tpuprof.tui.pages.diff.report.json import diff_json  # noqa: PLC0415
+
+        return diff_json(diff, limit, judged)
+    if form == "csv":
+        from tpuprof.tui.pages.diff.report.csv import diff_csv  # noqa: PLC0415
+
+        return diff_csv(diff, limit)
+    if form == "md":
+        from tpuprof.tui.pages.diff.report.markdown import diff_markdown  # noqa: PLC0415
+
+        return diff_markdown(diff, limit, judged)
+    from tpuprof.tui.pages.diff.report.text import diff_text  # noqa: PLC0415
+    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
+
+    return diff_text(diff, look.width, glyphs_for(look.ascii_only, look.color), look.color, limit)
+
+
+def _write(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> None:
+    form = cast(DiffFormat, args.format or "text")
+    if form == "csv":
+        for sentence in diff.warnings:
+            note(f"note: {sentence}")
+    write_report(args, diff_report(diff, form, report_look(args), args.limit, judged))
+
+
+def _check_output(path: str, logdirs: tuple[Logdir, Logdir]) -> None:
+    """Sees, before any work, that the report may be written there."""
+    from tpuprof.tui.report.output import check_output  # noqa: PLC0415
+
+    for logdir in logdirs:
+        check_output(path, logdir)
+
+
+def _percent(text: str) -> float:
+    """A fraction, of ``5%`` or ``5``."""
+    found = _PERCENT.fullmatch(text)
+    if found is None or not text.isascii():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
+    return float(found[1]) / 100

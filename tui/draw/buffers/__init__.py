@@ -1,0 +1,1 @@
+"""What pages on memory draw buffers with: sizes, words, fills."""

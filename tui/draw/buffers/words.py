@@ -1,0 +1,109 @@
+"""A buffer's figures and names in few cells, as all tables of buffers write them."""
+
+from __future__ import annotations
+
+import re
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.hlo.shapes import Shape
+from tpuprof.parsers.memory.model import Buffer, Category
+from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.layout import wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
+
+CATEGORY = "cat."
+"""Heading of the column of categories."""
+
+CATEGORY_WORDS: dict[Category, str] = {
+    "parameter": "arg",
+    "output": "out",
+    "thread-local": "thread",
+    "constant": "const",
+    "temporary": "temp",
+    "scoped": "scoped",
+}
+"""Categories in a narrow column."""
+
+WASTED, PADDED = 2.0, 1.1
+"""Expansion from which on padding is bad, and from which on it is worth a look."""
+
+_LAYOUT = re.compile(r"\{[^{}]*\}")
+_SHORT_SHAPE = 4096
+
+
+def expansion_style(expansion: float | None) -> StyleKey:
+    """How much attention an expansion by padding deserves."""
+    if expansion is None:
+        return "dim"
+    return "bad" if expansion >= WASTED else "warn" if expansion >= PADDED else "dim"
+
+
+def expansion_words(expansion: float | None) -> str:
+    """``8.0x``; ``-`` for no padding worth naming."""
+    if expansion is None:
+        return UNKNOWN
+    if expansion < 1.005:
+        return "-"
+    if expansion < 99.95:
+        return f"{expansion:.1f}x"
+    return f"{expansion:.0f}x" if expansion < 999.5 else ">999x"
+
+
+def short_shape(shape: str | None) -> str:
+    """A shape without its layouts: ``f32[8,1024]``."""
+    return _LAYOUT.sub("", shape[:_SHORT_SHAPE]) if shape else UNKNOWN
+
+
+LABEL = 10
+"""Cells of a label, with the blank behind it."""
+
+
+_NAMED = 5
+
+
+CATEGORY_PHRASES: dict[Category, str] = {
+    "parameter": "argument of the program",
+    "output": "output of the program",
+    "thread-local": "thread-local",
+    "constant": "constant",
+    "temporary": "temporary",
+    "scoped": "scoped to one instruction",
+}
+"""Categories as a phrase, as all cards of buffers write them."""
+
+
+def entry(label: str, text: str, width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
+    """A fact under its label, over as many lines as it takes."""
+    return wrap(text, width, key, glyphs, [(f"{label:<{LABEL}}", "dim")])
+
+
+def padding_words(shape: Shape) -> str | None:
+    """Which dimensions a shape's tile makes longer: ``tile (8,128): 16 -> 128 in dimension 3``; None for none."""
+    padded = shape.padded_dimensions
+    if padded is None or not shape.tiles:
+        return None
+    changed = [
+        f"dimension {at} from {count(size)} to {count(longer)}"
+        for at, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
+        if longer != size
+    ]
+    tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
+    if not changed:
+        missing = len(shape.tiles[0]) - len(shape.dimensions)
+        more = counted(missing, "more dimension")
+        return f"tile {tile} has {more} than the array" if missing > 0 else None
+    return f"tile {tile} rounds up {' and '.join(changed)}"
+
+
+def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
+    """The line of code that a buffer comes from, and what called it."""
+    if not buffer.source and not buffer.stack:
+        return []
+    first = buffer.source or buffer.stack[0]
+    lines = entry("source", first, width, glyphs)
+    callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
+    for at, frame in enumerate(callers[:_NAMED]):
+        lines += entry("" if at else "called", frame, width, glyphs, "dim")
+    if len(callers) > _NAMED:
+        lines += entry("", f"and {len(callers) - _NAMED} more", width, glyphs, "dim")
+    return lines

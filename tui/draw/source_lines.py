@@ -1,0 +1,136 @@
+"""Reads a few lines around a place in the user's source, where the file that a profile names is on this machine.
+
+The name comes from an untrusted profile: only regular files with the suffix of a source file are read, a bounded part
+of them, and nothing leaves but text that is safe to print.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
+
+SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
+"""Of files that are shown. A notebook's lines are not those of its file."""
+MOST_BYTES = 4_000_000
+"""How far into a file it looks."""
+LONGEST_LINE = 400
+"""Most characters of a line."""
+
+_LONGEST_NAME = 4096
+_MOST_TAILS = 32
+_TAB = 4
+_PLACE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+# Not for a profile to touch: kernel files, devices, and folders whose lookup opens a network connection.
+_FORBIDDEN = ("/dev/", "/net/", "/proc/", "/sys/")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceExcerpt:
+    """Some lines of a source file, safe to print.
+
+    Attributes:
+        path: of the file that was read, safe to print.
+        first_line: number of the first of `lines`, from 1.
+        lines: without line ends, tabs as blanks.
+        marked: index in `lines` of the line that was asked for.
+    """
+
+    path: str
+    first_line: int
+    lines: tuple[str, ...]
+    marked: int
+
+
+def source_excerpt(
+    source: str, before: int = 2, after: int = 2, roots: Sequence[str] = (os.curdir,)
+) -> SourceExcerpt | None:
+    """The lines around ``path:line`` or ``path:line:column``; None where there is no such file or line here.
+
+    An absolute path is taken as it is. A relative one is looked for in each root and each folder that Python imports
+    from, then the same without its first folders (``third_party/py/absl/app.py`` as ``absl/app.py``), but never by the
+    file's name alone if the profile gives a folder. The first regular file decides. Never raises.
+
+    Args:
+        source: the place as the profile writes it.
+        before: lines above it, fewer at the top of the file.
+        after: lines below it, fewer at the end.
+        roots: folders to look in first.
+    """
+    place = _PLACE.fullmatch(source) if len(source) <= _LONGEST_NAME else None
+    if place is None or not place[1].endswith(SUFFIXES) or "\0" in source:
+        return None
+    for path in _candidates(place[1], roots):
+        data = _read(path)
+        if data is not None:
+            return _excerpt(path, data, int(place[2]), before, after)
+    return None
+
+
+def _candidates(name: str, roots: Sequence[str]) -> Iterator[str]:
+    """Where the file could be, the likeliest first."""
+    if name.startswith("/"):
+        path = "/" + os.path.normpath(name).lstrip("/")
+        if not path.startswith(_FORBIDDEN):
+            yield path
+        return
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        return
+    folders = dict.fromkeys((*roots, *(entry or os.curdir for entry in sys.path if isinstance(entry, str))))
+    for start in range(min(max(1, len(parts) - 1), _MOST_TAILS)):
+        for folder in folders:
+            yield os.path.normpath(os.path.join(folder, *parts[start:]))
+
+
+def _read(path: str) -> bytes | None:
+    """The file's first `MOST_BYTES` in whole lines, None where it is no regular file that can be read."""
+    try:
+        # Without blocking, or a FIFO would wait for a writer. Below, what was opened is asked what it is, not the name.
+        descriptor = os.open(path, _FLAGS)
+    except (OSError, ValueError):  # ValueError: characters that no file name has
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= MOST_BYTES else data[: data.rfind(b"\n", 0, MOST_BYTES) + 1]
+
+
+def _excerpt(path: str, data: bytes, line: int, before: int, after: int) -> SourceExcerpt | None:
+    lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
+    if not 1 <= line <= len(lines):
+        return None
+    first = max(1, line - max(0, before))
+    shown = tuple(map(_shown, lines[first - 1 : line + max(0, after)]))
+    return SourceExcerpt(printable(path), first, shown, line - first)
+
+
+def _shown(line: bytes) -> str:
+    # A character takes at most 4 bytes, so this much decodes to all that is kept.
+    text = line[: 4 * LONGEST_LINE].decode("utf-8", "replace").expandtabs(_TAB)
+    return printable(text[:LONGEST_LINE])[:LONGEST_LINE]
+
+
+def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
+    """Lines of a source file with their numbers; the one that was asked for stands out."""
+    lines = []
+    for at, text in enumerate(excerpt.lines):
+        here = at == excerpt.marked
+        mark: Span = (glyphs.mark if here else " ", "mark")
+        code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
+        lines.append(fit([mark, (f"{excerpt.first_line + at:>6} ", "dim"), code], width, glyphs))
+    return lines

@@ -1,0 +1,1 @@
+"""Pages on the screen and in reports: a folder each."""

@@ -1,0 +1,1 @@
+"""Draws two runs compared."""

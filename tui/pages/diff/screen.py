@@ -1,0 +1,192 @@
+"""The screen for the comparison of two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tpuprof.parsers.diff.model import Diff
+from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages.diff.draw.card import card, summary
+from tpuprof.tui.pages.diff.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.diff.draw.page import Composed, View, head_line
+from tpuprof.tui.pages.diff.draw.page import compose as drawn
+from tpuprof.tui.pages.diff.draw.table import (
+    HIDING,
+    SORT_WORDS,
+    SORTS,
+    VIEWS,
+    Entry,
+    ViewName,
+    entries,
+    is_sortable,
+    shown,
+)
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.page_screen import PageScreen
+from tpuprof.tui.widgets.popup import Reader
+
+
+class DiffScreen(PageScreen):
+    """Shows what changed from one run to another.
+
+    Args:
+        diff: the comparison.
+        look: palette and glyphs.
+        environ: for the clipboard.
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+    """
+
+    def __init__(
+        self,
+        diff: Diff,
+        look: Look,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+    ) -> None:
+        super().__init__(look, environ, note, is_alone)
+        self.diff = diff
+        self.view: View = View()
+        self._all: dict[ViewName, tuple[Entry, ...]] = {}
+        self._rows: tuple[tuple[object, ...], tuple[Entry, ...]] = ((), ())
+        self.composed: Composed | None = None
+
+    # --- the rows
+
+    @property
+    def all_rows(self) -> tuple[Entry, ...]:
+        """Every row of the view."""
+        name = self.view.name
+        if name not in self._all:
+            self._all[name] = entries(self.diff, name)
+        return self._all[name]
+
+    @property
+    def rows(self) -> tuple[Entry, ...]:
+        """The rows that show, made anew where what they depend on has changed."""
+        view = self.view
+        key = (view.name, view.sort, view.words, view.hides_same)
+        if self._rows[0] != key:
+            hides = view.hides_same and view.name in HIDING
+            self._rows = (key, shown(self.diff, self.all_rows, view.sort, view.words, hides))
+        return self._rows[1]
+
+    @property
+    def row(self) -> Entry | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    # --- drawing
+
+    def draw_head(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """The two runs."""
+        return head_line(self.diff, width, glyphs)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The verdict and the view."""
+        self.composed = drawn(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys of the view."""
+        return foot_keys(self.view, self._is_alone)
+
+    # --- keys
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "enter": self.enter,
+            "tab": partial(self._next_view, 1),
+            "shift+tab": partial(self._next_view, -1),
+            "s": partial(self._sort, 1),
+            "S": partial(self._sort, -1),
+            "i": self._hide,
+            "slash": self._begin_filter,
+            "y": self._copy,
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "escape": self._back,
+            "q": self.leave,
+        }
+
+    def number(self, number: int) -> None:
+        """Another view."""
+        if number <= len(VIEWS):
+            self._show(VIEWS[number - 1])
+
+    def _show(self, name: ViewName) -> None:
+        """Another view; filter and order stay."""
+        if name != self.view.name:
+            self.view = replace(self.view, name=name, cursor=0, first=0)
+
+    def _next_view(self, by: int) -> None:
+        self._show(VIEWS[(VIEWS.index(self.view.name) + by) % len(VIEWS)])
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor, or scrolls the steps."""
+        room = self.composed.room if self.composed is not None else 1
+        by = rows + round(screens * room)
+        if self.view.name == "steps":
+            self.view = replace(self.view, first=max(0, min(self.view.first + by, 10**6)))
+        else:
+            self.point(self.view.cursor + by)
+
+    def point(self, at: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.view = replace(self.view, cursor=max(0, min(at, len(self.rows) - 1)))
+
+    def enter(self) -> None:
+        """All of the change under the cursor."""
+        if self.row is not None:
+            self.open(Reader(self.look, "Change", partial(card, self.diff, self.row)))
+
+    def _sort(self, by: int) -> None:
+        if not is_sortable(self.all_rows):
+            self._flash = "These rows have an order of their own."
+            return
+        at = (SORTS.index(self.view.sort) + by) % len(SORTS)
+        self.view = replace(self.view, sort=SORTS[at], cursor=0, first=0)
+        self._flash = f"Sorted by {SORT_WORDS[SORTS[at]]}."
+
+    def _hide(self) -> None:
+        """Shows or hides what is the same; the cursor stays on its row where that shows."""
+        if self.view.name not in HIDING:
+            self._flash = "All rows show here."
+            return
+        row = self.row
+        self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
+        if row is not None and row in self.rows:
+            self.point(self.rows.index(row))
+
+    def _back(self) -> None:
+        """One level back: the filter, then the screen, where one is below."""
+        if self.view.words:
+            self.filter("")
+        elif not self._is_alone:
+            self.leave()
+
+    # --- filter
+
+    def _begin_filter(self) -> None:
+        if self.all_rows:
+            self._prompt = self.view.words
+
+    def filter(self, words: str) -> None:
+        """Shows the rows that hold all words."""
+        self.view = replace(self.view, words=words, cursor=0, first=0)
+
+    # --- popups, clipboard
+
+    def _help(self) -> None:
+        self.open(Reader(self.look, "Help", partial(help_lines, self.diff, self._is_alone)))
+
+    def _copy(self) -> None:
+        self.copy(summary(self.diff))

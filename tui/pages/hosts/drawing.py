@@ -1,0 +1,445 @@
+"""The hosts of a run in cells: the verdict, a row a host with how late it is in each step, and one host taken apart.
+
+Numbers in, lines out; where the reader is stands in `HostsState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.hosts.hosts import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.tui.draw.bars import whole_cells
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+
+SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
+"""What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
+
+_STYLE: dict[Part, tuple[str, StyleKey]] = {
+    "compute": ("C", "class.compute"),
+    "input": ("I", "class.host"),
+    "output": ("O", "class.host"),
+    "transfer": ("T", "class.copy"),
+    "collective": ("N", "class.collective"),
+    "wait": ("W", "bad"),
+    "idle": (".", "class.idle"),
+}
+"""Letter and style of each part of a step."""
+
+_SIGN: dict[Verdict, tuple[str, StyleKey]] = {
+    "straggler": ("STRAGGLER", "bad"),
+    "even": ("EVEN", "good"),
+    "uneven": ("UNEVEN", "warn"),
+    "unknown": ("NOT COMPARED", "warn"),
+}
+_LEAST_GRAPH = 8
+_LEAST_SPAN = 0.02  # of a step, that a full column stands for
+_MOST_NAME = 28
+_MOST_CORES = 8
+_FEW_HOSTS = 8
+_LEAST_ROWS = 5
+_LONGEST_STEPS = 5
+_FIGURE = 9
+
+
+@dataclass(frozen=True, slots=True)
+class HostsState:
+    """Where the reader is.
+
+    Attributes:
+        row: the cursor's row of the table as it is sorted; rows after the hosts are those left out, and further down
+            the notes scroll. top: the first row that shows, moved where the cursor would not show.
+        sort: one of `SORTS`; descending: the largest first (for `host`: the last).
+        step: of the common ones, the one that is taken apart below the table; None for their mean.
+    """
+
+    row: int = 0
+    top: int = 0
+    sort: str = "host"
+    descending: bool = False
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedHosts:
+    """The page as lines, and what is where.
+
+    Attributes:
+        lines: as many as asked for, each of the width asked for.
+        first_list_line: line of the table's first row; list_rows: rows that show; top: the first of them.
+        order: index into `HostsPage.rows` of each row of the table, all of them but those of hosts that are left out.
+        positions: how far down the cursor goes, notes and all.
+    """
+
+    lines: tuple[Line, ...]
+    first_list_line: int
+    list_rows: int
+    top: int
+    order: tuple[int, ...]
+    positions: int
+
+
+def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, glyphs: Glyphs) -> ComposedHosts:
+    """The page in so many lines: verdict, table, and below it the host under the cursor, or the notes."""
+    order = sorted_hosts(page, state.sort, state.descending)
+    head = [*_verdict(page, width, glyphs), _heading(page, width, glyphs)]
+    columns = _table(page, order, width, glyphs)
+    head.append(header_line(columns, width, glyphs, state.sort, state.descending))
+    entries = len(order) + len(page.left_out)
+    body = max(0, height - len(head) - min(entries, _LEAST_ROWS))
+    notes = _notes(page, width, glyphs)
+    positions = entries + (1 + max(0, len(notes) - body + 1) if notes else 0)
+    row = min(max(state.row, 0), positions - 1)
+    if row < entries:
+        below, shown = _detail(page, order, row, state.step, width, glyphs)
+        notes = _notes(page, width, glyphs, shown)
+    else:
+        below, notes = [rule("Notes", width, glyphs), *notes[row - entries :]], []
+    below = below[:body]
+    room = max(1, height - len(head) - len(below))
+    rows = min(entries, room)
+    if len(notes) > room - rows:  # what does not fit shows when the cursor goes on
+        rows -= rows == room > 1
+        notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
+    at = min(row, entries - 1)
+    top = shown_top(at, state.top, rows, entries)
+    lines = [*head, *(_entry(page, order, columns, at, at == row, width, glyphs) for at in range(top, top + rows))]
+    lines = [fit(line, width, glyphs) for line in [*lines, *below, *notes][:height]]
+    lines += [fit([], width, glyphs)] * (height - len(lines))
+    return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
+
+
+def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -> list[Line]:
+    """The whole page: every host, every core's mean step, what is odd; of at most `limit` hosts, or all for 0."""
+    order = sorted_hosts(page, "host", False)[: limit or None]
+    columns = _table(page, order, width, glyphs)
+    lines = [*_verdict(page, width, glyphs), _heading(page, width, glyphs), header_line(columns, width, glyphs)]
+    lines += [row_line(columns, at, False, width, glyphs) for at in range(len(order))]
+    if len(order) < len(page.rows):
+        more = f"   and {counted(len(page.rows) - len(order), 'more host')}; --limit 0 shows all"
+        lines.append(fit([(more, "dim")], width, glyphs))
+    for out in page.left_out:
+        name, text = _missing(out, columns[0].width, glyphs)
+        lines += wrap(text, width, "warn", glyphs, [(f" {name}", "bad")])
+    if page.steps is not None:
+        lines += _every_host(page, page.steps, order, width, glyphs)
+        lines += _longest_steps(page.steps, width, glyphs)
+    notes = _notes(page, width, glyphs)
+    if notes:
+        lines += [rule("Notes, and what these profiles cannot tell", width, glyphs), *notes]
+    return [fit(line, width, glyphs) for line in lines]
+
+
+def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
+    """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
+    rows = range(len(page.rows))
+    figure = _FIGURES.get(sort)
+    if figure is None:
+        return tuple(reversed(rows)) if descending else tuple(rows)
+    known = [(at, value) for at in rows if (value := figure(page.rows[at])) is not None]
+    known.sort(key=lambda pair: -pair[1] if descending else pair[1])
+    return (*(at for at, _ in known), *(at for at in rows if figure(page.rows[at]) is None))
+
+
+# --- verdict -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
+    sign, key = _SIGN[page.verdict]
+    return wrap(page.statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+
+
+def _heading(page: HostsPage, width: int, glyphs: Glyphs) -> Line:
+    shared = "no common steps" if page.steps is None else counted(len(page.steps), "common step")
+    return rule(f"Hosts {glyphs.dash} {how_many(page)}", width, glyphs, shared)
+
+
+def how_many(page: HostsPage) -> str:
+    """``4 hosts, 2 left out``."""
+    broken = f", {len(page.left_out):,} left out" if page.left_out else ""
+    return f"{counted(len(page.rows), 'host')}{broken}"
+
+
+# --- table ---------------------------------------------------------------------------------------------------------
+
+_FIGURES: dict[str, Callable[[HostRow], float | None]] = {
+    "steps": lambda row: row.step_time.count if row.step_time else None,
+    "median": lambda row: row.step_time.median_ps if row.step_time else None,
+    "longest": lambda row: row.step_time.maximum_ps if row.step_time else None,
+    "own": lambda row: row.own_ps,
+    "slowest": lambda row: row.slowest_in,
+    "cost": lambda row: row.cost_ps,
+    "idle": lambda row: row.step_idle_percent,
+    "input": lambda row: row.input_percent,
+    "wait": lambda row: row.wait_percent,
+    "duty": lambda row: row.duty_percent,
+}
+
+
+def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
+    """The columns that fit, and in the room that is left how late each host is in each step."""
+    ascii_only = glyphs.name == "ascii"
+    rows = [page.rows[at] for at in order]
+    names = [clean(row.host, ascii_only) for row in rows]
+    missing = (clean(out.host, ascii_only) for out in page.left_out)
+    widest = min(_MOST_NAME, max(4, *map(len, names), *map(len, missing)), max(8, width // 4))
+
+    def time(key: str, title: str) -> Column:
+        return Column(key, title, _FIGURE, lambda at: _text(duration(_FIGURES[key](rows[at]), ascii_only)))
+
+    def share(key: str, title: str) -> Column:
+        return Column(key, title, 6, lambda at: _text(percent(_FIGURES[key](rows[at]))))
+
+    def slowest(at: int) -> Span:
+        number = rows[at].slowest_in
+        text = UNKNOWN if number is None else count(number)
+        return text, "bad" if page.straggler == order[at] else "text" if number else "dim"
+
+    columns = [
+        Column("host", "host", widest, lambda at: (names[at], "strong"), right=False, fixed=True),
+        time("own", "own time"),
+        Column("slowest", "slowest", 7, slowest),
+        time("median", "median"),
+        share("wait", "wait"),
+        share("input", "input"),
+        share("idle", "idle"),
+        time("longest", "longest"),
+        Column("steps", "steps", 6, lambda at: _text(count(rows[at].step_time.count if rows[at].step_time else None))),  # type: ignore[union-attr]
+        time("cost", "costs"),
+        Column("", "cores", 5, lambda at: _text(count(rows[at].cores))),
+        share("duty", "duty"),
+        Column("", "MXU", 6, lambda at: _text(percent(rows[at].mxu_percent))),
+        Column("", "HBM", 6, lambda at: _text(percent(rows[at].hbm_percent))),
+        Column("", "idle of capture", 15, lambda at: _text(percent(rows[at].idle_percent))),
+    ]
+    room = width - 2 - widest - 1
+    graph = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
+    if page.steps is None or room < 4 * _LEAST_GRAPH:
+        return chosen_columns(columns, width)
+    shown = chosen_columns(columns, width - graph - 1)
+    used = 1 + sum(column.width + 1 for column in shown)
+    cells = max(graph, min(width - used - 1, len(page.steps)))
+    levels = _levels(page.steps, cells, len(glyphs.column) - 1)
+    places = {page_row: at for at, page_row in enumerate(page.steps.rows)}
+    title = "late by step" if cells >= len("late by step") else "late"
+    return [
+        *shown,
+        Column("", title, cells, partial(_graph_cell, levels, places, order, glyphs), right=False),
+    ]
+
+
+def _entry(
+    page: HostsPage,
+    order: Sequence[int],
+    columns: Sequence[Column],
+    at: int,
+    selected: bool,
+    width: int,
+    glyphs: Glyphs,
+) -> Line:
+    """A row of the table: a host's figures, or why it is left out."""
+    if at < len(order):
+        return row_line(columns, at, selected, width, glyphs)
+    name, text = _missing(page.left_out[at - len(order)], columns[0].width, glyphs)
+    text = cut(text, width - 1 - len(name), glyphs)
+    if selected:
+        return fit([(glyphs.mark, "mark"), (name + text, "cursor")], width, glyphs)
+    return fit([(f" {name}", "bad"), (text, "warn")], width, glyphs)
+
+
+def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """A host's name, and in place of its figures why they are not there; the file's path says no more than the name."""
+    ascii_only = glyphs.name == "ascii"
+    first, _, rest = out.reason.partition(" ")
+    reason = rest if rest and "/" in first and out.host in first else out.reason
+    name = cut(clean(out.host, ascii_only), name_width, glyphs)
+    return f"{name:<{name_width}} ", clean(f"left out: {reason}", ascii_only)
+
+
+def _text(text: str) -> Span:
+    return text, "dim" if text == UNKNOWN else "text"
+
+
+def _graph_cell(
+    levels: NDArray[np.int64], places: dict[int, int], order: Sequence[int], glyphs: Glyphs, at: int
+) -> Span:
+    place = places.get(order[at])
+    if place is None:
+        return UNKNOWN, "dim"
+    return "".join(glyphs.column[level] for level in levels[place].tolist()), "busy"
+
+
+def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
+    """int64[hosts, cells]: heights of columns, by how much later than the fastest host in that step each host is.
+
+    Of steps that share a cell the one in which it is latest counts. Hosts that differ by next to nothing are all low.
+    """
+    own = steps.own_ps.astype(np.float64)
+    late = own - own.min(axis=0)
+    borders = np.arange(cells) * late.shape[1] // cells
+    latest = np.maximum.reduceat(late, borders, axis=1)
+    span = max(float(latest.max()), _LEAST_SPAN * float(own.mean()), 1.0)
+    return np.clip(np.ceil(latest / span * most), 1, most).astype(np.int64)
+
+
+# --- one host ------------------------------------------------------------------------------------------------------
+
+
+def _longest(steps: HostSteps, step: int | None = None) -> float:
+    """How long the slowest core takes, for a step or for the mean of all."""
+    whole = steps.parts_ps.sum(axis=2)
+    return float((whole.mean(axis=1) if step is None else whole[:, step]).max())
+
+
+def _detail(
+    page: HostsPage, order: Sequence[int], entry: int, step: int | None, width: int, glyphs: Glyphs
+) -> tuple[list[Line], tuple[str, ...]]:
+    """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
+    if entry >= len(order):
+        out = page.left_out[entry - len(order)]
+        name = clean(out.host, glyphs.name == "ascii")
+        return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
+    at = order[entry]
+    row, lines = page.rows[at], list[Line]()
+    name = clean(row.host, glyphs.name == "ascii")
+    if page.steps is not None and at in page.steps.rows:
+        step = None if step is None else min(max(step, 0), len(page.steps) - 1)
+        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.name == 'ascii')}"
+        lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
+        lines += _core_lines(page.steps, at, step, width, glyphs)
+    else:
+        lines.append(rule(name, width, glyphs))
+    for problem in row.problems:
+        lines += wrap(problem, width, "text", glyphs, [(" ! ", "warn")])
+    return lines, row.problems
+
+
+def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Line]:
+    """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
+    lines = _parts_heading("Where a mean step goes", steps, width, glyphs)
+    longest = _longest(steps)
+    for at in order:
+        row = page.rows[at]
+        if row.parts_ps is not None:
+            lines.append(_parts_line(row.host, row.parts_ps, longest, width, glyphs, "strong"))
+            if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or at == page.straggler):
+                lines += _core_lines(steps, at, None, width, glyphs)
+    return lines
+
+
+def _longest_steps(steps: HostSteps, width: int, glyphs: Glyphs) -> list[Line]:
+    """The steps that took longest, on the core of the slowest host that waited least."""
+    whole = steps.duration_ps.max(axis=0)
+    chosen = np.argsort(-whole, kind="stable")[:_LONGEST_STEPS]
+    title = f"The {counted(len(chosen), 'longest step')}, on the slowest core"
+    lines = _parts_heading(title, steps, width, glyphs, legend=False)
+    own = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, PARTS.index("wait")]
+    for step in chosen.tolist():
+        core = int(own[:, step].argmax())
+        name = f"{steps.names[step]} {steps.core_names[core]}"
+        parts = steps.parts_ps[core, step].tolist()
+        lines.append(_parts_line(name, parts, float(whole.max()), width, glyphs, "dim"))
+    return lines
+
+
+def _parts_heading(title: str, steps: HostSteps, width: int, glyphs: Glyphs, legend: bool = True) -> list[Line]:
+    """A heading and what the bars' parts are, those that there are, on one line where it holds both."""
+    signs: list[Span] = []
+    for at in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
+        letter, key = _STYLE[PARTS[at]]
+        signs += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {PARTS[at]}", "dim")]
+    room = width - sum(len(text) for text, _ in signs) - 1
+    if not legend or not signs:
+        return [rule(title, width, glyphs)]
+    if room < len(title) + 4:
+        return [rule(title, width, glyphs), fit(signs, width, glyphs)]
+    return [(*rule(title, room, glyphs), *signs, (" ", "text"))]
+
+
+def _core_lines(steps: HostSteps, at: int, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """A row for each core of a host, the first few of many."""
+    parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
+    longest = _longest(steps, step)
+    mine = np.flatnonzero(steps.core_hosts == steps.rows.index(at)).tolist()
+    lines = [
+        _parts_line(
+            f"core {steps.core_names[core].rpartition(':')[2]}",
+            parts[core].tolist(),
+            longest,
+            width,
+            glyphs,
+            "dim",
+        )
+        for core in mine[:_MOST_CORES]
+    ]
+    if len(mine) > _MOST_CORES:
+        lines.append(fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")], width, glyphs))
+    return lines
+
+
+def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, glyphs: Glyphs, key: StyleKey) -> Line:
+    """Name, whole time, and a bar of the parts as long as the time is of the longest; the largest parts in figures."""
+    ascii_only = glyphs.name == "ascii"
+    whole = sum(parts)
+    label = max(10, min(_MOST_NAME, width // 5))
+    text = cut(clean(name, ascii_only), label, glyphs)
+    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, ascii_only):>{_FIGURE}} ", "text")]
+    figures = _part_figures(parts, whole, width)
+    cells = width - 1 - label - _FIGURE - 1 - len(figures) - 1
+    size = round(cells * whole / longest) if longest > 0 else 0
+    bar: list[Span] = []
+    for part, width_ in zip(PARTS, whole_cells(parts, size), strict=True):
+        letter, style = _STYLE[part]
+        bar.append(((letter if glyphs.letters else glyphs.full) * width_, style))
+    return fit([*head, *bar, (" " * (cells - size), "text"), (f" {figures}", "dim")], width, glyphs)
+
+
+def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
+    """The shares that matter, the largest first, as far as a third of the line holds them."""
+    shares = sorted(
+        ((value / whole, part) for part, value in zip(PARTS, parts, strict=True) if whole > 0), reverse=True
+    )
+    text = ""
+    for fraction, part in shares:
+        more = f"{part} {percent(100 * fraction)}"
+        longer = f"{text}, {more}" if text else more
+        if fraction < 0.0005 or len(longer) > width // 3:
+            break
+        text = longer
+    return f"{text:<{width // 3}}"
+
+
+# --- notes ---------------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    "step_time": "step time",
+    "own_ps": "own time",
+    "input_percent": "waiting for input",
+    "mxu_percent": "MXU",
+    "hbm_percent": "HBM",
+    "idle_percent": "idle of capture",
+    "duty_percent": "duty cycle",
+}
+
+
+def _notes(page: HostsPage, width: int, glyphs: Glyphs, shown: Sequence[str] = ()) -> list[Line]:
+    """Warnings but those that are `shown` elsewhere, and the figures that are unknown, grouped by reason."""
+    lines: list[Line] = []
+    for warning in page.warnings:
+        if warning not in shown:
+            lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+    reasons: dict[str, list[str]] = {}
+    for key, reason in page.unknown.items():
+        if key in _NAMES:
+            reasons.setdefault(reason, []).append(_NAMES[key])
+    for reason, names in reasons.items():
+        lines += wrap(f"{', '.join(names)} {glyphs.dash} {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return lines

@@ -1,0 +1,115 @@
+"""The hosts of a run compared, above the page: which one holds up the others, and which to open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.tui.pages.hosts.drawing import SORTS, ComposedHosts, HostsState, compose_hosts
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup, on_panel
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.hosts.hosts import HostsPage
+
+WIDEST_HOSTS = 144
+"""Cells of the panel on a wide screen."""
+
+_LEAST_ROWS = 8
+
+
+class HostsPopup(Popup):
+    """A table of hosts, the one under the cursor taken apart below it.
+
+    Args:
+        page: the hosts compared.
+        open_host: called with the name of the host that was chosen, or with None for all of them merged.
+        shown: name of the host whose page is open; None for all.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        title: str,
+        page: HostsPage,
+        open_host: Callable[[str | None], object],
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(look, title)
+        self._page = page
+        self._open_host = open_host
+        self._composed: ComposedHosts | None = None
+        row = next((at for at, one in enumerate(page.rows) if one.host == shown), page.straggler or 0)
+        self.state = HostsState(row=row)
+
+    @property
+    def inner_width(self) -> int:
+        """Wider than other panels: it is a table of many columns."""
+        return max(8, min(self.screen_size.width, WIDEST_HOSTS) - 4)
+
+    def row_count(self) -> int:
+        """Rows that the page would like to have."""
+        return max(_LEAST_ROWS, min(len(self._page.rows) + len(self._page.left_out) + 16, self.screen_size.height - 4))
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """The page in so many rows."""
+        self._composed = compose_hosts(self._page, self.state, width, count, self.look.glyphs)
+        self.state = replace(self.state, top=self._composed.top)
+        return [on_panel(line) for line in self._composed.lines]
+
+    def foot(self) -> str:
+        """The keys."""
+        steps = "h l step   " if self._page.steps is not None else ""
+        return f"Enter opens   a all   s S sort   {steps}Esc back"
+
+    def press(self, key: str, character: str | None) -> None:
+        """Moves, sorts, takes another step apart, opens."""
+        state, steps = self.state, self._page.steps
+        if key == "enter":
+            self._open_row()
+        elif key == "a":
+            self.is_open = False
+            self._open_host(None)
+        elif key == "s":
+            at = (SORTS.index(state.sort) + 1) % len(SORTS)
+            self.state = replace(state, sort=SORTS[at], descending=at > 0, row=0)
+        elif key == "S":
+            self.state = replace(state, descending=not state.descending, row=0)
+        elif key in ("h", "left", "l", "right") and steps is not None and len(steps):
+            by = 1 if key in ("l", "right") else -1
+            first = 0 if by > 0 else len(steps) - 1
+            self.state = replace(state, step=first if state.step is None else (state.step + by) % len(steps))
+        elif key == "escape" and state.step is not None:
+            self.state = replace(state, step=None)
+        else:
+            super().press(key, character)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor: over the hosts, those that are left out, and on through the notes."""
+        drawn, at = self._composed, self.state.row
+        if drawn is None:
+            return
+        row = at + lines + round(screens * max(1, drawn.list_rows - 1))
+        last = len(self._page.rows) + len(self._page.left_out) - 1
+        if at < last < row:
+            row = last  # a long way down ends at the last host first
+        self.state = replace(self.state, row=max(0, min(row, drawn.positions - 1)))
+
+    def click(self, row: int) -> None:
+        """A click puts the cursor on a host; on the cursor's it opens it."""
+        drawn = self._composed
+        if drawn is None:
+            return
+        at = row - 1 - drawn.first_list_line + drawn.top
+        if drawn.first_list_line <= row - 1 < drawn.first_list_line + drawn.list_rows:
+            if at == self.state.row:
+                self._open_row()
+            self.state = replace(self.state, row=at)
+
+    def _open_row(self) -> None:
+        order = self._composed.order if self._composed is not None else tuple(range(len(self._page.rows)))
+        if self.state.row < len(order):  # below are hosts that can't be read, and notes
+            self.is_open = False
+            self._open_host(self._page.rows[order[self.state.row]].host)

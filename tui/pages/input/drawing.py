@@ -1,0 +1,427 @@
+"""The input pipeline page in cells: how long the steps wait for input, and what the host does meanwhile.
+
+From the top: headline figures, the verdict with what to do next, the waiting of each step, the host's time by part, the
+ops in the order of the pipeline, and notes. `compose` fits the page to a screen; the report draws it without a height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage
+from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, beside, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, plain
+from tpuprof.tui.pages.input.waits import wait_detail, wait_graph
+
+_SHORT: Mapping[str, str] = {
+    "Enqueue": "enqueue",
+    "Demanded file read": "read",
+    "Advanced file read": "read ahead",
+    "Preprocessing": "preprocess",
+    "Unknown": "other",
+    WAIT: "wait",
+    TRANSFER: "transfer",
+    PRODUCE: "produce",
+}
+_STYLE: Mapping[str, StyleKey] = {
+    "Enqueue": "class.host",
+    "Demanded file read": "class.copy",
+    "Advanced file read": "class.vector",
+    "Preprocessing": "class.compute",
+    "Unknown": "class.unknown",
+    WAIT: "class.host",
+    TRANSFER: "class.copy",
+    PRODUCE: "class.compute",
+}
+LEAST_VERDICT, LEAST_GRAPH, LEAST_ROWS = 3, 2, 3
+"""Lines that verdict, graph and table have even on a crowded screen."""
+
+GOOD_GRAPH = 4
+"""Rows of the graph beyond which further ops come first."""
+
+FEW_BARS = 3
+"""Parts of the host's time that a screen shows which is not tall."""
+
+_LEAST_NAME = 30
+"""Cells that names have where there is room, however short they are, so that the columns do not stand at the left."""
+
+_DEEPEST = 8
+"""Stages by which a row is indented at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputCursor:
+    """Where the user points: a step, a row of the op table, each an index or None."""
+
+    step: int | None = None
+    op: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFrame:
+    """The page in lines; where the graph begins and ends and the op table begins, -1 for what is not shown."""
+
+    lines: tuple[Line, ...]
+    first_step_line: int
+    last_step_line: int
+    first_op_line: int
+
+
+# --- headline ------------------------------------------------------------------------------------------------------
+
+
+def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
+    cards = [_time_card(page, glyphs), _wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
+    if width < NARROW:
+        del cards[2]
+    widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
+    widths.append(width - sum(widths))
+    blocks = [[_apart(row, room, glyphs) for row in card] for card, room in zip(cards, widths, strict=True)]
+    return beside(blocks, widths)
+
+
+_Card = list[list[Span]]
+_CARDS = (20, 17, 24)
+"""Cells of 80 that the cards but the last one have."""
+
+_FEW_CARDS = (28, 28)
+"""The same on a narrow screen, which has no room for the range over the steps."""
+
+
+def _apart(row: list[Span], width: int, glyphs: Glyphs) -> Line:
+    """A card's row with a blank behind it."""
+    return (*fit(row, width - 1, glyphs), (" ", "text"))
+
+
+def _time_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
+    ascii_only, time = glyphs.name == "ascii", page.step_time
+    if time is None:
+        return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
+    inferred = time.source != "steps"
+    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
+    return [
+        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
+        [
+            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
+            (f" n={time.count}", "dim"),
+        ],
+        [(f" {low} {glyphs.dash} {high}", "text")],
+    ]
+
+
+def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
+    label: list[Span] = [("WAITS FOR INPUT", "dim")]
+    found = page.infeed_percent
+    if found is None:
+        return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
+    key: StyleKey = "good" if found.average < 5 else "bad" if found.average >= 20 else "warn"
+    filled, empty = small_bar(found.average / 100, 12, glyphs)
+    return [label, [(percent(found.average), key), (" mean step", "dim")], [(filled, key), (empty, "rule")]]
+
+
+def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
+    label: list[Span] = [("OVER THE STEPS", "dim")]
+    found = page.infeed_percent
+    if found is None:
+        return [label, [(UNKNOWN, "dim")], []]
+    middle: list[Span] = [("median ", "dim"), (percent(found.median), "text")]
+    span = f"{percent(found.minimum)} {glyphs.dash} {percent(found.maximum)}"
+    return [label, [(span, "strong")], [*middle, (f" {glyphs.sigma} {percent(found.standard_deviation)}", "dim")]]
+
+
+def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
+    label: list[Span] = [("WORST STEP", "dim")]
+    worst = page.worst_step
+    if worst is None:
+        return [label, [("none waits" if page.infeed_percent is not None else UNKNOWN, "dim")], []]
+    step, ascii_only = page.steps[worst], glyphs.name == "ascii"
+    core: list[Span] = [("on ", "dim"), (clean(step.core or "", ascii_only), "text")] if step.core else []
+    name: list[Span] = [(clean(step.name, ascii_only), "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
+    return [label, name, core]
+
+
+# --- verdict -------------------------------------------------------------------------------------------------------
+
+_SIGNS: Mapping[str, tuple[str, StyleKey]] = {
+    "host": ("INPUT-BOUND", "bad"),
+    "both": ("PARTLY INPUT-BOUND", "warn"),
+    "device": ("NOT INPUT-BOUND", "good"),
+    "unknown": ("UNKNOWN", "warn"),
+}
+
+
+def _share_waiting(share: float, steps: InfeedPercent) -> str:
+    """How much of the time waits, and of the mean step: that is less where the longer steps wait more."""
+    if abs(share - steps.average) < _SAME_PERCENT:
+        return f"{percent(share)} of step time waits for input."
+    return f"{percent(share)} of step time waits for input (mean step: {percent(steps.average)})."
+
+
+_SAME_PERCENT = 0.1
+"""Percent by which two shares may differ that are said to be the same."""
+
+
+def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+    """Whether input holds the program up, and what to do about it; at most so many lines."""
+    (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
+    advice = list(page.next_steps)  # the bottleneck's own are the overview's
+    is_bound = page.bottleneck.classification in ("host", "both")
+    if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
+        statement = _share_waiting(share, page.infeed_percent)
+    elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
+        idle = percent(max(0.1, page.bottleneck.idle_percent))
+        statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."
+    elif is_bound:  # by another figure than that share, as on GPUs
+        statement = page.bottleneck.statement
+    else:
+        sign = sign if page.has_input_events else "NO INPUT EVENTS"
+        statement = advice.pop(0) if advice else page.bottleneck.statement
+    lines = wrap(statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
+    for sentence in advice:
+        lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
+    if most is None or len(lines) <= most:
+        return lines
+    hidden = len(lines) - most
+    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}, w)"
+    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
+    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+
+
+# --- the host ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    label: str
+    key: StyleKey
+    size: float
+
+
+def _making(page: InputPipelinePage) -> list[_Bar]:
+    parts = page.breakdown
+    if parts is None:
+        return []
+    sizes = {
+        "Enqueue": parts.enqueue_ps,
+        "Demanded file read": parts.demanded_file_read_ps,
+        "Advanced file read": parts.advanced_file_read_ps,
+        "Preprocessing": parts.preprocessing_ps,
+        "Unknown": parts.unclassified_ps,
+    }
+    return [_Bar(_SHORT[name], _STYLE[name], size) for name, size in sizes.items()]
+
+
+def _feeding(page: InputPipelinePage) -> list[_Bar]:
+    totals = page.totals()
+    return [_Bar(_SHORT[kind], _STYLE[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
+
+
+def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
+    """The host's time for input by part: what makes the input at the left, what hands it over at the right.
+
+    Args:
+        most: so many of the largest parts; `None` for all, empty ones too.
+    """
+    making, feeding = _making(page), _feeding(page)
+    left = width // 2 if feeding else width
+    blocks = [_bars("making input", making, left, glyphs, most)]
+    if not making:
+        why = page.unknown.get("breakdown_us", "")
+        blocks = [[*blocks[0], *wrap(f"unknown: {why}", left - 1, "dim", glyphs, [(" ", "dim")])]]
+        blocks = [[fit(line, left, glyphs) for line in blocks[0]]]
+    if feeding:
+        blocks.append(_bars("feeding the device", feeding, width - left, glyphs, most))
+    return beside(blocks, [left, width - left][: len(blocks)])
+
+
+def _bars(title: str, bars: Sequence[_Bar], width: int, glyphs: Glyphs, most: int | None) -> list[Line]:
+    ascii_only = glyphs.name == "ascii"
+    total = sum(bar.size for bar in bars)
+    largest = sorted(bars, key=lambda bar: -bar.size)[:most]
+    shown = [bar for bar in bars if most is None or (bar in largest and bar.size > 0)]
+    room = max(1, min(40, width - 34))
+    whole = f"  {duration(total, ascii_only)}" if bars else ""
+    lines = [fit([(f" {title}", "dim"), (whole, "text")], width, glyphs)]
+    for bar in shown:
+        share = bar.size / total if total else 0.0
+        filled, empty = small_bar(share, room, glyphs)
+        figures = f" {duration(bar.size, ascii_only):>8} {percent(100 * share) if bar.size else '':>6}"
+        spans: list[Span] = [(f" {bar.label:<12}", "text"), (filled, bar.key), (empty, "rule"), (figures, "text")]
+        lines.append(fit(spans, width, glyphs))
+    return lines
+
+
+# --- the ops -------------------------------------------------------------------------------------------------------
+
+
+def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | None, most: int | None) -> list[Line]:
+    """A heading and a row an op, each below the stage that it feeds.
+
+    Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
+    """
+    wide = width >= WIDE
+    heading = f"{'count':>7} {'total':>8} " + (f"{'total %':>7} " if wide else "") + f"{'self':>8} {'self %':>6}"
+    kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
+    room = _name_room(page, width)
+    lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
+    shown = len(page.stages) if most is None else min(most, len(page.stages))
+    first = max(0, min(cursor or 0, len(page.stages) - 1) - shown + 1)
+    for at in range(first, first + shown):
+        lines.append(_op_row(page, at, at == cursor, width, glyphs))
+    return lines
+
+
+def _name_room(page: InputPipelinePage, width: int) -> int:
+    """Cells for the names: all that the columns leave, but no more than the longest name takes."""
+    longest = max((2 * min(stage.depth, _DEEPEST) + len(stage.label) for stage in page.stages), default=0)
+    return max(8, min(width - (73 if width >= WIDE else 46 if width >= NARROW else 35), max(longest, _LEAST_NAME)))
+
+
+def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    stage, ascii_only, wide = page.stages[at], glyphs.name == "ascii", width >= WIDE
+    op, room = page.ops[stage.op], _name_room(page, width)
+    indent = "  " * min(stage.depth, _DEEPEST)
+    name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
+    category = f"{op.category:<18} " if wide else f"{_SHORT[op.category]:<10} " * (width >= NARROW)
+    figures = f"{count(op.occurrences):>7} {duration(op.total_ps, ascii_only):>8} "
+    figures += f"{percent(op.total_percent):>7} " if wide else ""
+    figures += f"{duration(op.self_ps, ascii_only):>8} {percent(op.self_percent):>6}"
+    return fit(
+        [
+            (glyphs.mark if selected else " ", "mark"),
+            (f"{indent + name:<{room}} ", "cursor" if selected else "strong"),
+            (category, "cursor" if selected else _STYLE[op.category]),
+            (figures, "cursor" if selected else "text"),
+        ],
+        width,
+        glyphs,
+    )
+
+
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    "device.step_time_ms": "step time",
+    "device.infeed_percent": "waiting for input",
+    "breakdown_us": "the host's time by part",
+}
+
+
+def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """Warnings, how steps were inferred, what the percentages are of, and what is unknown."""
+    lines: list[Line] = []
+    remarks = [*page.warnings, *([page.step_time.note] if page.step_time is not None and page.step_time.note else [])]
+    for remark in remarks:
+        lines += wrap(remark, width, "text", glyphs, [(" ! ", "warn")])
+    shown = {*(["device.infeed_percent"] if page.steps else []), *(["breakdown_us"] if page.ops else [])}
+    reasons: dict[str, list[str]] = {}
+    for key, reason in page.unknown.items():
+        if key in _NAMES and key not in shown:
+            reasons.setdefault(reason, []).append(_NAMES[key])
+    for reason, names in reasons.items():
+        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return [*lines, *figure_notes(page, width, glyphs)]
+
+
+def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """What the figures of the host are of, where that is not plain."""
+    lines: list[Line] = []
+    if _is_scaled(page):
+        words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
+        lines += wrap(f"{words}; the table has the ops' own times", width, "dim", glyphs, [("   ", "dim")])
+    if len({op.group for op in page.ops}) > 1:
+        words = "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
+        lines += wrap(words, width, "dim", glyphs, [("   ", "dim")])
+    return lines
+
+
+def _is_scaled(page: InputPipelinePage) -> bool:
+    """Whether the parts of making input are not what its ops add up to."""
+    own = sum(op.self_ps for op in page.ops if op.group == "input_op")
+    parts = sum(bar.size for bar in _making(page))
+    return bool(parts) and abs(parts - own) > _SCALED * max(parts, own)
+
+
+_SCALED = 0.01
+"""Difference from which on a part of the whole is worth a word."""
+
+
+def input_pipeline(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
+    """The whole page; with a height, its graph and table are made to fit and the notes come below."""
+    return list(compose_input(page, width, height, glyphs, InputCursor()).lines)
+
+
+def compose_input(
+    page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs, cursor: InputCursor
+) -> InputFrame:
+    """Puts the page together. Notes may lie below the screen's end."""
+    tall = height is None or height >= TALL
+    lines: list[Line] = input_headline(page, width, glyphs)
+    lines += [fit([], width, glyphs)] if tall else []
+    bars = host_bars(page, width, glyphs, None if tall else FEW_BARS) if page.ops else []
+    crowd = (len(bars) + 3 + min(len(page.ops), LEAST_ROWS) if page.ops else 0) + (LEAST_GRAPH + 3 if page.steps else 0)
+    most = None if tall or not page.has_input_events else max(LEAST_VERDICT, (height or 0) - len(lines) - crowd)
+    lines += input_verdict(page, width, glyphs, most)
+    first_step = last_step = first_op = -1
+    if page.steps:
+        lines.append(_steps_rule(page, width, glyphs))
+        first_step = len(lines)
+        rows = 8 if height is None else _graph_rows(height - len(lines) - 2, len(bars) + 3, len(page.stages))
+        lines += _steps(page, width, rows, glyphs, cursor.step)
+        last_step = len(lines) - 1
+    if page.ops:
+        lines += [rule("Host", width, glyphs, "time of its threads, added up"), *bars]
+        room = len(page.stages) if height is None else max(LEAST_ROWS, height - len(lines) - 2)
+        shown = min(len(page.stages), room)
+        lines.append(rule("Input ops", width, glyphs, _ops_title(page, shown)))
+        first_op = len(lines) + 1
+        lines += op_rows(page, width, glyphs, cursor.op, shown)
+    notes = input_notes(page, width, glyphs)
+    lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes] if notes else []
+    return InputFrame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+
+
+def _graph_rows(room: int, around: int, ops: int) -> int:
+    """Rows of the graph: beyond a good height only those that the table has no use for.
+
+    Args:
+        room: lines for graph and table together; around: those that stand around the rows of the table.
+        ops: rows of the table.
+    """
+    if not ops:
+        return max(LEAST_GRAPH, min(10, room))
+    least = max(LEAST_GRAPH, min(GOOD_GRAPH, room - around - min(ops, LEAST_ROWS + 1)))
+    return max(least, min(10, room - around - ops))
+
+
+def _ops_title(page: InputPipelinePage, shown: int) -> str:
+    of = f"{shown} of {len(page.ops)}" if shown < len(page.ops) else f"{len(page.ops)}"
+    nested = ", each below the one it feeds" if any(stage.depth for stage in page.stages) else ""
+    return f"{of} op{'s' * (len(page.ops) != 1)}{nested}"
+
+
+def _steps_rule(page: InputPipelinePage, width: int, glyphs: Glyphs) -> Line:
+    how = {"infeed": "time in infeed ops", "host": "device idle, host waits for input or sends it", None: ""}
+    title = f"{len(page.steps)} step{'s' * (len(page.steps) != 1)}"
+    words = how[page.source]
+    head = "Waiting for input, % of each step"
+    right = f"{words}; {title}" if words else title
+    return rule(head, width, glyphs, right if len(head) + len(right) + 6 <= width else title)
+
+
+def _steps(page: InputPipelinePage, width: int, rows: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
+    if page.infeed_percent is None:
+        why = page.unknown.get("device.infeed_percent", "")
+        return wrap(f"unknown: {why}", width, "dim", glyphs, [(" ", "dim")])
+    at = cursor if cursor is not None else page.worst_step
+    rows = LEAST_GRAPH if page.worst_step is None else rows
+    graph = wait_graph(page.steps, width, rows, glyphs, cursor)
+    if at is None:
+        return [*graph, fit([(" no step waits for input", "dim")], width, glyphs)]
+    return [*graph, wait_detail(page.steps, at, cursor is not None, width, glyphs)]

@@ -1,0 +1,308 @@
+"""The working set over the program: what is there throughout, temporaries, padding, and the band of one buffer.
+
+The band is the time that the buffer under the cursor is in memory. At its foot the buffer itself is drawn, as high as
+its size on the graph's axis.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.tui.draw.buffers.fills import (
+    BAND,
+    FREE,
+    HELD,
+    HELD_IN_BAND,
+    OWN,
+    PADDING,
+    USED,
+    USED_IN_BAND,
+    painted,
+    sign_of,
+)
+from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
+from tpuprof.tui.draw.format import count, percent, significant
+from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.pages.memory.draw.axis import PointColumns, column_most, column_of, point_columns
+
+AXIS = 10
+"""Cells left of the graph: a label of eight, a blank or a tick, and the axis."""
+
+NEAR = 1.5
+"""The limit is drawn where the graph need not be higher than this multiple of the peak for it."""
+
+_NICE = (
+    1.0,
+    1.1,
+    1.2,
+    1.3,
+    1.4,
+    1.5,
+    1.6,
+    1.8,
+    2.0,
+    2.2,
+    2.5,
+    2.8,
+    3.0,
+    3.5,
+    4.0,
+    4.5,
+    5.0,
+    5.5,
+    6.0,
+    7.0,
+    8.0,
+    9.0,
+    10.0,
+)
+_UNITS = (*UNITS, (1, "B"))
+_LABEL = 8
+_NAME = 44
+_LEAST_ORIGIN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The vertical axis.
+
+    Attributes:
+        row_bytes: what a row stands for.
+        divisor, unit: of the labels, such as 2**30 and ``GiB``.
+        rows: how many.
+    """
+
+    row_bytes: float
+    divisor: int
+    unit: str
+    rows: int
+
+    def label(self, row: int) -> str:
+        """What the upper edge of a row, counted from the bottom, stands for."""
+        return f"{significant(self.row_bytes * (row + 1) / self.divisor)} {self.unit}"
+
+
+def scale_of(most: int, rows: int) -> Scale:
+    """An axis from 0 to `most` bytes or somewhat more, whose rows stand for round numbers."""
+    most = max(1, most)
+    divisor, unit = next((pair for pair in _UNITS if most >= pair[0] * 0.9995), _UNITS[-1])
+    exact = most / divisor / max(1, rows)
+    power = 10.0 ** math.floor(math.log10(exact))
+    nice = next(value for value in _NICE if value * power >= exact * (1 - 1e-9))
+    return Scale(nice * power * divisor, divisor, unit, rows)
+
+
+def graph_lines(
+    page: SpaceMemory,
+    point: int,
+    rows: Int64s,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    backward: int | None = None,
+) -> list[Line]:
+    """A line for the peak, `height` - 2 rows of columns, and the program's axis with the point looked at.
+
+    Args:
+        rows: of `page.stays`, the buffers whose band is shown; none for no band.
+        backward: the point at which the backward pass begins.
+    """
+    cells = max(1, width - AXIS)
+    columns = point_columns(page, cells)
+    area = max(1, height - 2)
+    capacity = None if page.capacity is None else page.capacity.size_bytes
+    peak = max(page.peak_bytes, int(page.heap_bytes.max()))
+    is_near = capacity is not None and 0 < capacity <= peak * NEAR
+    scale = scale_of(max(peak, capacity or 0) if is_near else peak, area)
+    levels = _levels(page, columns, rows, scale)
+    limit_row = math.ceil(capacity / scale.row_bytes) - 1 if is_near and capacity is not None else -1
+    far = f"limit {limit_size(capacity)}" if capacity is not None and not is_near else ""
+    lines = [_peak_line(page, cells, width, far, glyphs)]
+    for row in range(area - 1, -1, -1):
+        spans = axis_spans(scale.label(row), row, area, glyphs) + _row(levels, row, glyphs, row == limit_row)
+        if row == limit_row and capacity is not None:
+            spans = _with_limit(spans, capacity, glyphs)
+        lines.append(fit(spans, width, glyphs))
+    return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """Heights in eighths of a row, each the upper edge of an area: the buffer, throughout, temporaries, padding."""
+
+    edges: tuple[Int64s, Int64s, Int64s, Int64s]
+    band: NDArray[np.bool_]
+
+
+def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale) -> _Levels:
+    stays = page.stays
+    throughout = (stays.born <= 0) & (stays.dies >= page.points)
+    elements = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
+    held = int(elements[throughout].sum())
+    total = page.heap_bytes[columns.top]
+    used = np.minimum(page.heap_unpadded_bytes[columns.top], total)
+    own, band = np.zeros(len(total), np.int64), np.zeros(len(total), np.bool_)
+    if len(rows):
+        born, dies = np.maximum(stays.born[rows], 0), np.minimum(stays.dies[rows], page.points)
+        steps = np.zeros(page.points + 1, np.int64)
+        alive = np.zeros(page.points + 1, np.int64)
+        is_some = born < dies
+        for at, sign in ((born[is_some], 1), (dies[is_some], -1)):
+            np.add.at(steps, at, sign * stays.size_bytes[rows][is_some])
+            np.add.at(alive, at, sign)
+        own = column_most(np.cumsum(steps)[:-1], columns.first, columns.last)
+        band = column_most(np.cumsum(alive)[:-1], columns.first, columns.last) > 0
+
+    def eighths(value: Int64s | int) -> Int64s:
+        exact = np.maximum(np.asarray(value, np.float64), 0.0) / scale.row_bytes * 8
+        rounded = np.where(exact > 0, np.maximum(1, np.rint(exact)), 0)
+        return np.broadcast_to(np.minimum(rounded, scale.rows * 8).astype(np.int64), total.shape)
+
+    bottom = eighths(own)
+    second = np.maximum(bottom, np.minimum(eighths(held), eighths(used)))
+    third = np.maximum(second, eighths(used))
+    return _Levels((bottom, second, third, np.maximum(third, eighths(total))), band)
+
+
+def _row(levels: _Levels, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span]:
+    """The cells of a row: at most one border between two areas is drawn in each."""
+    low = row * 8
+    edges = [np.clip(edge - low, 0, 8) for edge in levels.edges]
+    extent = np.stack([edges[0], *(upper - lower for lower, upper in pairwise(edges))])
+    band = levels.band
+    codes = np.stack(
+        [
+            np.full(len(band), OWN),
+            np.where(band, HELD_IN_BAND, HELD),
+            np.where(band, USED_IN_BAND, USED),
+            np.full(len(band), PADDING),
+        ]
+    )
+    at = np.arange(len(band))
+    filled = edges[-1]
+    bottom, largest = (extent > 0).argmax(axis=0), extent.argmax(axis=0)
+    upper = extent.copy()
+    upper[bottom, at] = 0
+    rest = upper.argmax(axis=0)
+    is_full = filled == 8
+    first = extent[bottom, at]
+    empty = np.where(band, BAND, FREE)
+    sign = np.where(is_full, first, filled)
+    ink = np.where(is_full, codes[bottom, at], np.where(extent[0] > 0, OWN, codes[largest, at]))
+    ground = np.where(is_full, np.where(first == 8, codes[bottom, at], codes[rest, at]), empty)
+    if glyphs.letters and row == 0:
+        sign = np.where((filled > 0) & ~is_full, 8, sign)  # what is there shows, however low
+        sign = np.where(is_full & (extent[0] > 0), 8, sign)
+    return painted(sign.astype(np.int64), ink.astype(np.int64), ground.astype(np.int64), glyphs, is_limit)
+
+
+def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
+    """The axis beside a row with the label of its upper edge; every second or third has one where there are many rows.
+
+    Args:
+        row: counted from the bottom.
+        rows: how many there are.
+    """
+    every = 1 if rows <= 6 else 2 if rows <= 12 else 3
+    label = label if (rows - 1 - row) % every == 0 else ""
+    return [(f"{cut(label, _LABEL, glyphs):>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
+
+
+def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
+    """The limit's label on the longest stretch of its line; none where there is no room."""
+    text = f" limit {limit_size(capacity)} "
+    lines = [at for at in range(2, len(spans)) if spans[at][0].startswith(glyphs.horizontal)]
+    at = max(lines, key=lambda one: len(spans[one][0]), default=-1)
+    if at < 0 or len(spans[at][0]) < len(text) + 4:
+        return spans
+    line, key = spans[at]
+    label: list[Span] = [(line[:2], key), (text, key), (line[2 + len(text) :], key)]
+    return [*spans[:at], *label, *spans[at + 1 :]]
+
+
+def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:
+    """A sign above the peak's column, with the peak and its instruction beside it."""
+    column = column_of(page, cells, page.peak_position)
+    words = f"peak {binary_size(page.peak_bytes)}"
+    if page.peak_instruction is not None:
+        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.name == 'ascii'), _NAME, glyphs)}"
+    begin, spans = _beside(column, words, glyphs.down, cells, "strong")
+    before, after = AXIS + begin, width - AXIS - begin - line_width(tuple(spans))
+    if len(far) + 2 <= after:
+        return fit([(" " * before, "text"), *spans, (f"{far:>{after - 1}}", "dim")], width, glyphs)
+    return fit([(f" {far}".ljust(before) if len(far) + 2 <= before else " " * before, "dim"), *spans], width, glyphs)
+
+
+def _beside(column: int, words: str, sign: str, cells: int, key: StyleKey) -> tuple[int, list[Span]]:
+    """A sign in a column and words beside it, right of it where they fit, else left; where they begin."""
+    if column + 2 + len(words) <= cells or column < cells - column:
+        return column, [(sign, "mark"), (f" {words}", key)]
+    words = words[max(0, len(words) + 1 - column) :] if len(words) + 1 > column else words
+    return column - len(words) - 1, [(f"{words} ", key), (sign, "mark")]
+
+
+def program_axis(
+    page: SpaceMemory, point: int, cells: int, width: int, glyphs: Glyphs, backward: int | None = None
+) -> Line:
+    """The axis of the program, with the point looked at, what is in use there, and where the backward pass begins."""
+    point = min(max(point, 0), page.points - 1)
+    column = column_of(page, cells, point)
+    words = f"point {count(point)} of {count(page.points - 1)}"
+    if point != page.peak_position:  # else the line above the graph says the rest
+        words += f": {binary_size(int(page.heap_bytes[point]))}"
+        name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
+        after = f"after {clean(name, glyphs.name == 'ascii')}" if name else "before the first instruction"
+        words += f", {cut_middle(after, _NAME, glyphs)}"
+    begin, spans = _beside(column, words, glyphs.up, cells, "text")
+    used = begin + line_width(tuple(spans))
+    passes = column_of(page, cells, backward) if backward is not None else -1
+    line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
+    line += _axis_rule(0, max(0, begin - 1), passes, glyphs)
+    line += [(" " * min(1, begin), "text"), *spans, (" ", "text")]
+    return fit([*line, *_axis_rule(used + 1, cells, passes, glyphs)], width, glyphs)
+
+
+def _axis_rule(begin: int, end: int, passes: int, glyphs: Glyphs) -> list[Span]:
+    """The axis from a column to another, with the words on the two passes as far as they fit there."""
+    label, before = f"{glyphs.vertical} backward ", " forward "
+    if not begin <= passes <= end - len(label) - 1:
+        return [(glyphs.horizontal * max(0, end - begin), "rule")]
+    out: list[Span] = [(glyphs.horizontal * (passes - begin), "rule")]
+    if passes - begin > len(before):
+        out = [(glyphs.horizontal * (passes - begin - len(before)), "rule"), (before, "dim")]
+    return [*out, (label, "dim"), (glyphs.horizontal * (end - passes - len(label)), "rule")]
+
+
+def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, glyphs: Glyphs) -> Line:
+    """What the band is: its buffers, their size, when they are in memory, and where they come from.
+
+    Args:
+        rows: of `page.stays`.
+        name: of these together.
+        origin: left out for want of room.
+    """
+    if not len(rows):
+        return fit([], width, glyphs)
+    ascii_only = glyphs.name == "ascii"
+    stays = page.stays
+    born, last = max(0, int(stays.born[rows].min())), min(int(stays.dies[rows].max()), page.points) - 1
+    parts = "parts of it " if len(rows) > 1 else ""
+    when = f"{parts}in memory from point {count(born)} to {count(last)}"
+    when += f", {percent(100 * max(0, last - born + 1) / page.points, 0)} of the program"
+    if born == 0 and last == page.points - 1:
+        when = f"{parts}in memory throughout"
+    tail = f" {binary_size(int(stays.size_bytes[rows].sum()))}, {when}"
+    shown = cut_middle(clean(name, ascii_only), max(8, width - len(tail) - 6), glyphs)
+    spans: list[Span] = [(" ", "text"), sign_of(OWN, glyphs), sign_of(USED_IN_BAND, glyphs), (f" {shown}", "strong")]
+    spans.append((tail, "text"))
+    room = width - line_width(tuple(spans)) - 4
+    if origin and room >= _LEAST_ORIGIN:
+        spans.append((f"  {cut_middle(clean(origin, ascii_only), room, glyphs)}", "dim"))
+    return fit(spans, width, glyphs)

@@ -1,0 +1,265 @@
+"""The allocation map: what lies where in an allocation (up) over the program (across); blank is free, or wasted.
+
+The picture is painted once for its size with array operations, whatever the number of buffers; a cursor step paints
+only the cursor's buffers over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import ranges
+from tpuprof.parsers.memory.model import CATEGORIES, Int64s, SpaceMemory
+from tpuprof.tui.draw.axis import equal_runs
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.buffers.words import short_shape
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.layout import clean, cut, fit
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.pages.memory.draw.axis import column_of, point_columns
+from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, program_axis
+from tpuprof.tui.pages.memory.draw.table import short_op
+
+Tones = NDArray[np.uint8]
+
+FREE, CROWDED, OWN = 0, 5, 6
+"""Tones of a cell; 1 to 4 are for buffers, so that neighbours differ."""
+
+_FILLS: tuple[Fill, ...] = ("page", "step", "module", "idle", "unknown", "view", "copy")
+_LETTERS = " :=-%.@"
+_WRITTEN = 256
+_LABELLED = 16
+"""Cells from which on a line of an area has room for a label."""
+
+_MOST_CELLS = 1 << 22
+"""Cells painted at most: buffers that lie upon each other, against all rules, could ask for any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A buffer's name on its area: from which cell of a line on, and how many cells there are for it."""
+
+    begin: int
+    cells: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaintedMap:
+    """A picture of an allocation.
+
+    Attributes:
+        allocation: its index.
+        size_bytes: where its last buffer ends.
+        buffers: how many lie in it in the course of the program.
+        tone: uint8[rows, columns], from the bottom up; see `FREE`.
+        row_bytes: what a row of the picture stands for.
+        labels: of each line, names on the areas that are large enough.
+    """
+
+    allocation: int
+    size_bytes: int
+    buffers: int
+    tone: Tones
+    row_bytes: float
+    labels: tuple[tuple[Label, ...], ...]
+
+
+def map_allocation(page: SpaceMemory, rows: Int64s) -> int | None:
+    """The allocation to show: that of these buffers where it is shared, else the one with most in temporaries."""
+    stays = page.stays
+    is_placed = stays.offset_bytes >= 0
+    for allocation in stays.allocation[rows[:1]].tolist():
+        if allocation >= 0 and int(((stays.allocation == allocation) & is_placed).sum()) > 1:
+            return int(allocation)
+    found = is_placed & (stays.allocation >= 0)
+    temporary = found & (stays.category >= CATEGORIES.index("temporary"))
+    chosen = np.flatnonzero(temporary if temporary.any() else found)
+    if not len(chosen):
+        return None
+    ends = stays.offset_bytes[chosen].astype(np.float64) + stays.size_bytes[chosen]
+    return int(stays.allocation[chosen[int(ends.argmax())]])
+
+
+def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, steps: int = 2) -> PaintedMap:
+    """The picture of an allocation in so many cells; what a column shows is of its point with the most in use.
+
+    Args:
+        steps: rows of the picture to a line.
+    """
+    rows = lines * steps
+    stays = page.stays
+    own = np.flatnonzero((stays.allocation == allocation) & (stays.offset_bytes >= 0) & (stays.size_bytes > 0))
+    low = stays.offset_bytes[own].astype(np.float64)
+    high = low + stays.size_bytes[own]
+    size = float(high.max(initial=1.0))
+    cell = size / max(1, rows)
+    top = point_columns(page, columns).top
+    left, right = np.searchsorted(top, stays.born[own]), np.searchsorted(top, stays.dies[own])
+    buffer_at = np.full((rows, columns), -1, np.int64)
+    is_large = (high - low >= cell / 2) & (left < right)
+    _paint(buffer_at, own[is_large], low[is_large], high[is_large], left[is_large], right[is_large], cell)
+    small = (high - low < cell / 2) & (left < right)
+    row = np.minimum((low[small] / cell).astype(np.int64), rows - 1)
+    filled = _covered(row, left[small], right[small], high[small] - low[small], rows, columns)
+    tone = _tones(buffer_at)
+    tone[(buffer_at < 0) & (filled >= cell / 4)] = CROWDED
+    return PaintedMap(allocation, int(size), len(own), tone, cell, _labels(page, buffer_at, steps))
+
+
+def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Label, ...], ...]:
+    """A label for each buffer that fills cells enough: in the middle one of its longest lines."""
+    areas: dict[int, list[tuple[int, int, int]]] = {}
+    lines = len(buffer_at) // steps
+    for line in range(lines):
+        below, above = buffer_at[line * steps], buffer_at[line * steps + steps - 1]
+        value = np.where(below == above, below, -1)
+        for begin, end in equal_runs(value):
+            if end - begin >= _LABELLED and value[begin] >= 0:
+                areas.setdefault(int(value[begin]), []).append((begin - end, line, begin))
+    out: list[list[Label]] = [[] for _ in range(lines)]
+    for row, found in areas.items():
+        longest = [area for area in found if area[0] == min(found)[0]]
+        size, line, begin = longest[len(longest) // 2]
+        buffer = page.buffers[row]
+        where = short_op(buffer.framework_op) if buffer.framework_op else buffer.name
+        words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {where}"
+        out[line].append(Label(begin, -size, words))
+    return tuple(map(tuple, out))
+
+
+def _paint(
+    canvas: Int64s,
+    values: Int64s,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    left: Int64s,
+    right: Int64s,
+    cell: float,
+) -> None:
+    """Rectangles of values, larger ones over smaller ones."""
+    rows = len(canvas)
+    bottom = np.minimum(np.rint(low / cell).astype(np.int64), rows - 1)
+    upper = np.clip(np.rint(high / cell).astype(np.int64), bottom + 1, rows)
+    order = np.argsort(low - high, kind="stable")  # the largest first
+    cells = np.cumsum(((upper - bottom) * (right - left))[order])
+    order = order[: max(1, int(np.searchsorted(cells, _MOST_CELLS)))][::-1]
+    of, y = ranges(bottom[order], upper[order])
+    rectangle = order[of]
+    of, x = ranges(left[rectangle], right[rectangle])
+    canvas[y[of], x] = values[rectangle[of]]
+
+
+def _covered(
+    row: Int64s, left: Int64s, right: Int64s, size: NDArray[np.float64], rows: int, columns: int
+) -> NDArray[np.float64]:
+    """float64[rows, columns]: bytes of each cell that small buffers cover."""
+    width = columns + 1
+    steps = np.bincount(row * width + left, size, rows * width) - np.bincount(row * width + right, size, rows * width)
+    return np.cumsum(steps.reshape(rows, width), axis=1)[:, :columns]
+
+
+def _tones(buffer_at: Int64s) -> Tones:
+    """A tone for each buffer, other than its neighbours' as far as four tones allow."""
+    shown, flat = np.unique(buffer_at, return_inverse=True)
+    index = flat.reshape(buffer_at.shape)
+    across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()])
+    upward = np.stack([index[:-1].ravel(), index[1:].ravel()])
+    pairs = np.concatenate([across, upward], axis=1)
+    pairs = np.unique(np.sort(pairs[:, pairs[0] != pairs[1]], axis=0), axis=1)
+    neighbours: list[list[int]] = [[] for _ in range(len(shown))]
+    for one, other in pairs.T.tolist():
+        neighbours[other].append(one)  # of each pair the first one gets its tone first
+    tones: list[int] = []
+    for at, value in enumerate(shown.tolist()):
+        taken = {tones[one] for one in neighbours[at]}
+        turn = [(at + shift) % 4 + 1 for shift in range(4)]
+        tones.append(FREE if value < 0 else next((tone for tone in turn if tone not in taken), turn[0]))
+    return np.array(tones, np.uint8)[index]
+
+
+def map_lines(
+    page: SpaceMemory,
+    painted: PaintedMap | None,
+    rows: Int64s,
+    point: int,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    backward: int | None = None,
+) -> list[Line]:
+    """A line on the allocation, `height` - 2 rows of cells, and the program's axis with the point looked at.
+
+    Args:
+        rows: of `page.stays`, the buffers that stand out.
+        backward: the point at which the backward pass begins.
+    """
+    cells = max(1, width - AXIS)
+    if painted is None:
+        words = " no allocation map: the module does not say where its buffers lie"
+        return [fit([(words if at == 0 else "", "dim")], width, glyphs) for at in range(height)]
+    area = max(1, height - 2)
+    tone = _highlighted(page, painted, rows)
+    steps = len(tone) // area
+    lines = [_title(page, painted, rows, cells, width, glyphs)]
+    for row in range(area - 1, -1, -1):
+        spans = axis_spans(binary_size(int(painted.row_bytes * (row + 1) * steps)), row, area, glyphs)
+        spans += _cells(tone[row * steps], tone[row * steps + steps - 1], painted.labels[row], glyphs)
+        lines.append(fit(spans, width, glyphs))
+    return [*lines, program_axis(page, point, cells, width, glyphs, backward)]
+
+
+def _highlighted(page: SpaceMemory, painted: PaintedMap, rows: Int64s) -> Tones:
+    """The picture with these buffers in their own tone; one too low or too short for a cell takes one all the same."""
+    stays = page.stays
+    rows = rows[(stays.allocation[rows] == painted.allocation) & (stays.offset_bytes[rows] >= 0)]
+    if not len(rows):
+        return painted.tone
+    columns = point_columns(page, painted.tone.shape[1])
+    left = np.searchsorted(columns.last, stays.born[rows], side="right")
+    right = np.searchsorted(columns.first, stays.dies[rows], side="left")
+    canvas = painted.tone.astype(np.int64)
+    low = stays.offset_bytes[rows].astype(np.float64)
+    value = np.full(len(rows), OWN, np.int64)
+    _paint(canvas, value, low, low + stays.size_bytes[rows], left, np.maximum(left, right), painted.row_bytes)
+    return canvas.astype(np.uint8)
+
+
+def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs) -> list[Span]:
+    """A line of cells, each with a lower and an upper half; in letters they are the same."""
+    code = lower.astype(np.int64) * 16 + upper
+    if glyphs.letters:
+        signs = [_LETTERS[below or above] for below, above in zip(lower.tolist(), upper.tolist(), strict=True)]
+    else:
+        signs = np.where(lower != upper, glyphs.column[4], np.where(lower == FREE, " ", glyphs.full)).tolist()
+    for label in labels:
+        room = label.cells - 2
+        words = cut(clean(label.text, glyphs.name == "ascii"), room, glyphs)
+        for at, character in enumerate(words, label.begin + 1):
+            if lower[at] == upper[at]:
+                signs[at] = character
+                code[at] += _WRITTEN
+    spans: list[Span] = []
+    for begin, end in equal_runs(code):
+        below, above = _FILLS[lower[begin]], _FILLS[upper[begin]]
+        words_only = glyphs.letters or code[begin] >= _WRITTEN or lower[begin] == upper[begin] == FREE
+        key: Key = ("words", below if below != "page" else above) if words_only else (below, above)
+        spans.append(("".join(signs[begin:end]), key))
+    return spans
+
+
+def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, width: int, glyphs: Glyphs) -> Line:
+    """Which allocation it is, and whether the cursor's buffer lies in it."""
+    words = f" allocation {painted.allocation}: {binary_size(painted.size_bytes)}, {count(painted.buffers)} buffers"
+    spans: list[Span] = [(words, "strong"), ("; blank is free", "dim")]
+    if len(rows) and not bool((page.stays.allocation[rows] == painted.allocation).any()):
+        spans.append(("; the cursor's buffer lies in another", "warn"))
+    used = sum(len(text) for text, _ in spans)
+    column = AXIS + column_of(page, cells, page.peak_position)
+    label = f"{glyphs.down} peak"
+    if used + 1 <= column and column + len(label) <= width:
+        spans += [(" " * (column - used), "text"), (glyphs.down, "mark"), (" peak", "dim")]
+    return fit(spans, width, glyphs)

@@ -1,0 +1,212 @@
+"""The memory tab in cells: the peak, the working set over the program, and the buffers in memory at a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.memory.draw.axis import column_of, point_at
+from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
+from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
+from tpuprof.tui.pages.memory.draw.header import header_lines
+from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, Grouping, MemoryList, Order, memory_list
+from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_lines, paint_map
+from tpuprof.tui.pages.memory.draw.table import heading, short_op, table_lines
+
+__all__ = [
+    "GROUPINGS",
+    "ORDERS",
+    "ComposedMemory",
+    "Grouping",
+    "MemoryList",
+    "MemoryState",
+    "Order",
+    "PaintedMap",
+    "column_of",
+    "compose_memory",
+    "memory_list",
+    "point_at",
+    "shown_top",
+]
+
+WIDE = 130
+"""Cells from which on the card stands beside the list."""
+
+GUTTER = 3
+ROOMY = 18
+"""Lines from which on a line says what the band is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """What the user looks at.
+
+    Attributes:
+        point: the program point whose buffers are listed; the peak at first.
+        order, grouping: of the list.
+        row: the cursor, an index of `MemoryList.entries`.
+        top: the first entry that is shown.
+        show_map: the allocation map stands in place of the working set.
+    """
+
+    point: int
+    order: Order = "size"
+    grouping: Grouping = "none"
+    row: int = 0
+    top: int = 0
+    show_map: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedMemory:
+    """The page in lines, and what lies where on it.
+
+    Attributes:
+        lines: as many as asked for.
+        first_list_line: the line of the first entry shown.
+        list_rows: entries that there is room for.
+        top: the first entry shown; not the state's where that would hide the cursor.
+        list_cells: the list's width; what stands right of it is the card.
+        graph_first_line: the first line of the graph's or the map's area, without the peak's line.
+        graph_lines: lines of that area; 0 where there is none.
+        axis_cells: cells left of it.
+        columns: cells of it, for `point_at` and `column_of`.
+        painted: the map, to be handed in for the next frame.
+    """
+
+    lines: tuple[Line, ...]
+    first_list_line: int
+    list_rows: int
+    top: int
+    list_cells: int
+    graph_first_line: int
+    graph_lines: int
+    axis_cells: int
+    columns: int
+    painted: PaintedMap | None = None
+
+
+def compose_memory(
+    page: SpaceMemory,
+    listed: MemoryList,
+    state: MemoryState,
+    title: str,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    painted: PaintedMap | None = None,
+    backward: int | None = None,
+) -> ComposedMemory:
+    """The page in exactly `height` lines of `width` cells.
+
+    Args:
+        title: stands at the left of the first line; the module's name without it.
+        painted: the last frame's map, used again where it is of the same allocation and size.
+        backward: the point at which the backward pass begins (`phases.backward_from`), None for no mark.
+    """
+    row = min(max(state.row, 0), max(0, len(listed) - 1))
+    rows = listed.rows_of(row)
+    lines = header_lines(page, title, width, glyphs)
+    lines += _warnings(page, width, height, glyphs)
+    cells = max(1, width - AXIS)
+    graph_height = _graph_height(page, height - len(lines), state.show_map)
+    graph_first, area = len(lines) + 1, 0
+    if page.points == 1:
+        lines += _no_trace(page, width, glyphs)
+    elif graph_height:
+        area = graph_height - 2
+        if state.show_map:
+            painted = _painted(page, rows, cells, area, glyphs, painted)
+            lines += map_lines(page, painted, rows, state.point, width, graph_height, glyphs, backward)
+        else:
+            lines += graph_lines(page, state.point, rows, width, graph_height, glyphs, backward)
+        if height >= ROOMY:
+            lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
+    lines.append(heading(page, listed, width, glyphs))
+    below = max(0, height - len(lines))
+    list_rows = max(1, below - 1)
+    top = shown_top(row, state.top, list_rows, len(listed))
+    first_list_line = len(lines) + 1
+    list_cells = width
+    if width >= WIDE:
+        card_cells = min(64, width * 2 // 5)
+        list_cells = width - card_cells - GUTTER
+        table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+        table += [fit([], list_cells, glyphs)] * (below - len(table))
+        card = shortened(entry_card(page, listed, row, card_cells, glyphs), below, card_cells, glyphs)
+        gutter: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * below
+        lines += beside((table, gutter, card), (list_cells, GUTTER, card_cells))
+    else:
+        lines += table_lines(page, listed, row, top, width, below, glyphs)
+    lines += [fit([], width, glyphs)] * (height - len(lines))
+    return ComposedMemory(
+        lines=tuple(fit(line, width, glyphs) for line in lines[:height]),
+        first_list_line=first_list_line,
+        list_rows=list_rows,
+        top=top,
+        list_cells=list_cells,
+        graph_first_line=graph_first,
+        graph_lines=area,
+        axis_cells=AXIS,
+        columns=cells,
+        painted=painted,
+    )
+
+
+def entry_card(page: SpaceMemory, listed: MemoryList, at: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """The card of an entry of the list, a buffer or a group."""
+    group, row = listed.group_of(at), listed.row_of(at)
+    if group is not None:
+        return group_card(page, group, width, glyphs)
+    return buffer_card(page, row, width, glyphs, listed.point) if row is not None else []
+
+
+def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:
+    """Lines for the graph with its two axes; the list gets the larger part, the map half of the room."""
+    if page.points == 1:
+        return 0
+    wanted = room // 2 if is_map else room * 2 // 5
+    return max(4 if room >= 9 else 3, min(wanted, 30 if is_map else 16))
+
+
+def _painted(
+    page: SpaceMemory, rows: Int64s, columns: int, area: int, glyphs: Glyphs, painted: PaintedMap | None
+) -> PaintedMap | None:
+    """The map for this size, two rows to a line but in letters; painted anew only where it must be."""
+    allocation = map_allocation(page, rows)
+    if allocation is None:
+        return None
+    steps = 1 if glyphs.letters else 2
+    if painted is not None and painted.allocation == allocation and painted.tone.shape == (area * steps, columns):
+        return painted
+    return paint_map(page, allocation, columns, area, steps)
+
+
+def _name(page: SpaceMemory, listed: MemoryList, at: int) -> tuple[str, str]:
+    """What an entry is called, and where it comes from."""
+    group, row = listed.group_of(at), listed.row_of(at)
+    if group is not None:
+        return group.name, counted(len(group.rows), "buffer")
+    if row is None:
+        return "", ""
+    buffer = page.buffers[row]
+    return buffer.name, short_op(buffer.framework_op) if buffer.framework_op else ""
+
+
+def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """The first warning, and how many more there are, where there is room for it."""
+    if not page.warnings or height < ROOMY:
+        return []
+    more = len(page.warnings) - 1
+    words = clean(page.warnings[0], glyphs.name == "ascii") + (f" (and {more} more)" if more else "")
+    return [fit([(" ! ", "warn"), (words, "text")], width, glyphs)]
+
+
+def _no_trace(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Line]:
+    """Why there is no graph."""
+    why = page.unknown.get("peak_instruction") or "the module has no heap trace of this memory"
+    words = f"No working set over the program: {why.rstrip('.')}. What follows is in memory throughout."
+    return wrap(words, width - 1, "dim", glyphs, [(" ", "text")])[:2]

@@ -1,0 +1,390 @@
+"""Memory over time, one allocator at a time: its figures, the graph, the cursor's column, and what the peak is made of.
+
+Numbers in, lines out; what is asked for is in `MemoryProfileState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.layout import clean, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.pages.memory.draw.profile_graph import (
+    AXIS,
+    PARTS,
+    Scene,
+    graph_lines,
+    in_use,
+    mark_row,
+    runs_at,
+    runs_row,
+    scene,
+    time_row,
+)
+
+_LOW = 16
+"""Rows below which the page is without the runs, the notes and the table's heading."""
+
+_MOST_GRAPH = 20
+"""Rows of the tallest graph."""
+
+_MOST_NOTES = 3
+"""Lines of notes below the graph."""
+
+_APART = "   "
+
+UNNAMED = "(not named)"
+"""Stands for the op where the runtime names none."""
+
+TITLE = "Memory over time"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProfileState:
+    """Where the reader is.
+
+    Attributes:
+        allocator: index into the page's.
+        cursor_ps: instant that the cursor is at; None for the peak.
+        row: of the table.
+        top: first row of the table that shows; moved where the cursor's row would not show.
+    """
+
+    allocator: int = 0
+    cursor_ps: int | None = None
+    row: int = 0
+    top: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedMemoryProfile:
+    """The page as lines, and what is where.
+
+    Attributes:
+        lines: as many as asked for, each of the width asked for.
+        first_list_line: line of the table's first row; -1 without a table.
+        list_rows: rows of the table that show.
+        top: the first of them.
+        graph_line: the graph's first line; -1 without a graph.
+        graph_rows: its height.
+        graph_left: cells before its first column.
+        edges: borders of the columns in time, one more than columns; empty without a graph. The cursor goes to a
+            column with any instant in it.
+    """
+
+    lines: tuple[Line, ...]
+    first_list_line: int = -1
+    list_rows: int = 0
+    top: int = 0
+    graph_line: int = -1
+    graph_rows: int = 0
+    graph_left: int = AXIS
+    edges: tuple[int, ...] = ()
+
+
+def compose_memory_profile(
+    page: MemoryProfilePage,
+    runs: Sequence[ModuleRuns],
+    state: MemoryProfileState,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+) -> ComposedMemoryProfile:
+    """The page in so many lines.
+
+    Args:
+        runs: of compiled modules, of each host; none for a page without the band of runs.
+    """
+    if not page.allocators:
+        return ComposedMemoryProfile(tuple(_exactly(empty_lines(page, width, glyphs), width, height)))
+    at = min(max(state.allocator, 0), len(page.allocators) - 1)
+    allocator = page.allocators[at]
+    low = height < _LOW
+    lines = fact_lines(allocator, width, glyphs, (at, len(page.allocators)), 2 if low else 3)
+    band = None if low else band_of(allocator, runs)
+    notes = [] if low else note_lines(allocator, width, glyphs)[:_MOST_NOTES]
+    fixed = len(lines) + 4 + (band is not None) + len(notes) + (1 if low else 2)
+    graph_rows, list_rows = _shares(max(height - fixed, 2), len(allocator.at_peak))
+    shown = scene(allocator, max(1, width - AXIS))
+    graph_line = len(lines) + 1
+    lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low)
+    lines += notes
+    lines += [] if low else [table_rule(allocator, width, glyphs)]
+    lines.append(table_header(allocator, width, glyphs))
+    first = len(lines)
+    count_ = len(allocator.at_peak)
+    row = min(max(state.row, 0), max(count_ - 1, 0))
+    top = shown_top(row, state.top, list_rows, count_)
+    lines += table_lines(allocator, top, list_rows, row, width, glyphs)
+    return ComposedMemoryProfile(
+        lines=tuple(_exactly(lines, width, height)),
+        first_list_line=first if count_ and first < height else -1,
+        list_rows=max(0, min(list_rows, count_ - top)),
+        top=top,
+        graph_line=graph_line,
+        graph_rows=graph_rows,
+        edges=tuple(shown.edges.tolist()),
+    )
+
+
+def _shares(room: int, rows: int) -> tuple[int, int]:
+    """Rows of the graph and of the table, out of so many."""
+    graph = min(-(-room // 2), _MOST_GRAPH)
+    spare = room - graph - max(rows, 1)
+    if spare > 0:
+        graph = min(graph + spare, _MOST_GRAPH)
+    return graph, room - graph
+
+
+def _exactly(lines: Sequence[Line], width: int, height: int) -> list[Line]:
+    """The lines, cut or filled up to a height."""
+    blank: Line = ((" " * width, "text"),)
+    return [*lines[:height], *[blank] * (height - len(lines))]
+
+
+# --- what there is to say ------------------------------------------------------------------------------------------
+
+
+def empty_lines(page: MemoryProfilePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """A page without allocators: why, and what to do."""
+    blank: Line = ((" " * width, "text"),)
+    lead: list[Span] = [(" ", "text")]
+    return [
+        rule(TITLE, width, glyphs),
+        blank,
+        *wrap(page.why_empty or UNKNOWN, width, "text", glyphs, lead),
+        *(line for warning in page.warnings for line in (blank, *wrap(warning, width, "warn", glyphs, lead))),
+    ]
+
+
+def fact_lines(
+    allocator: AllocatorProfile,
+    width: int,
+    glyphs: Glyphs,
+    place: tuple[int, int] = (0, 1),
+    most: int = 3,
+) -> list[Line]:
+    """Which allocator, its peak, capacity, counts and fragmentation, in at most so many lines.
+
+    Args:
+        place: its index, and how many there are.
+    """
+    ascii_only = glyphs.name == "ascii"
+    at, many = place
+    head: list[Span] = [(f" {clean(allocator.label, ascii_only)}", "strong")]
+    if many > 1:
+        head.append((f" ({at + 1} of {many})", "dim"))
+    facts = [head, *(_fact(label, value, note) for label, value, note in _facts(allocator, ascii_only))]
+    lines: list[list[Span]] = [[]]
+    for fact in facts:
+        gap: list[Span] = [(_APART if len(lines[-1]) else " " * (len(lines) > 1), "text")]
+        if lines[-1] and line_width((*lines[-1], *gap, *fact)) > width:
+            if len(lines) == most:
+                break
+            lines.append([])
+            gap = [(" ", "text")]
+        lines[-1] += [*gap, *fact]
+    return [fit(line, width, glyphs) for line in lines]
+
+
+def _fact(label: str, value: str, note: str) -> list[Span]:
+    return [(f"{label} ", "dim"), (value, "text" if value == UNKNOWN else "strong"), (note, "dim")]
+
+
+def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str, str]]:
+    """Label, figure and what goes with it, the most important first."""
+    peak = None if "peak_bytes" in allocator.unknown else allocator.peak_bytes
+    capacity, lifetime = allocator.capacity_bytes, allocator.lifetime_peak_bytes
+    share = f", {percent(100 * peak / capacity)} of {binary_size(capacity)}" if peak is not None and capacity else ""
+    when = f" at {duration(allocator.peak_time_ps, ascii_only)}" if peak is not None else ""
+    facts = [("peak", binary_size(peak), when + share)]
+    if not share:
+        facts.append(("capacity", binary_size(capacity), ""))
+    if allocator.capacity_bytes is not None and peak is not None:
+        facts.append(("headroom", binary_size(allocator.capacity_bytes - peak), ""))
+    fragmentation = float(allocator.fragmentation[allocator.peak_index])
+    return [
+        *facts,
+        ("lifetime peak of the heap", binary_size(lifetime), ""),
+        ("fragmentation", percent(100 * fragmentation), ""),
+        ("allocations", count(allocator.allocations), f", {count(allocator.deallocations)} freed"),
+    ]
+
+
+def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Line]:
+    """Why a line does not move, and what the table does not cover."""
+    lead: list[Span] = [(" ", "text")]
+    lacks = allocator.unknown.get("at_peak")
+    notes = (allocator.flat, f"The rows at the peak leave out {lacks}." if lacks else None)
+    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, lead)]
+
+
+# --- the graph -----------------------------------------------------------------------------------------------------
+
+Band = tuple[ModuleRuns, Int64s]
+"""Runs of modules, and which of them are on the device."""
+
+
+def band_of(allocator: AllocatorProfile, runs: Sequence[ModuleRuns]) -> Band | None:
+    """The runs on the device whose memory it is; None where there are none."""
+    for of_host in runs:
+        rows = of_host.on(allocator)
+        if len(rows):
+            return of_host, rows
+    return None
+
+
+def graph_block(
+    allocator: AllocatorProfile,
+    shown: Scene,
+    rows: int,
+    width: int,
+    glyphs: Glyphs,
+    cursor_ps: int | None = None,
+    band: Band | None = None,
+    says_flat: bool = False,
+) -> list[Line]:
+    """The graph under its title, above its axis and the line that reads it: four lines more than rows, five with runs.
+
+    Args:
+        rows: height of the graph.
+        cursor_ps: what the line reads; the peak where it is None.
+        says_flat: the title says that a line which does not move is no fault, for want of room for the note.
+    """
+    cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
+    title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE
+    lines = [_title(title, allocator, shown, width, glyphs)]
+    lines += [fit(line, width, glyphs) for line in graph_lines(allocator, shown, rows, glyphs, cursor)]
+    lines.append(fit(mark_row(allocator, shown, cursor, glyphs), width, glyphs))
+    if band is not None:
+        lines.append(runs_row(*band, shown, width, glyphs))
+    lines.append(time_row(shown, width, glyphs))
+    lines.append(reading_line(allocator, shown, cursor, width, glyphs, band))
+    return lines
+
+
+def _title(title: str, allocator: AllocatorProfile, shown: Scene, width: int, glyphs: Glyphs) -> Line:
+    """The heading, and at its right what the areas are."""
+    legend: list[Span] = [(" ", "text")]
+    for name, fill, key, letter in PARTS:
+        legend.append((letter, key) if glyphs.letters else (glyphs.full, (fill, "page")))
+        legend.append((f" {name} ", "dim"))
+    if allocator.capacity_bytes is not None and not shown.reaches_capacity:
+        legend.append((f"{glyphs.dot} capacity {binary_size(allocator.capacity_bytes)} is above ", "dim"))
+    head: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (title, "title"), (" ", "rule")]
+    room = width - line_width((*head, *legend)) - 1
+    return fit([*head, (glyphs.horizontal * max(room, 0), "rule"), *legend, (glyphs.horizontal, "rule")], width, glyphs)
+
+
+def reading_line(
+    allocator: AllocatorProfile, shown: Scene, cursor: int | None, width: int, glyphs: Glyphs, band: Band | None = None
+) -> Line:
+    """The figures of the cursor's column (the event with most in use there), or of the peak."""
+    ascii_only = glyphs.name == "ascii"
+    at = allocator.peak_index if cursor is None else int(shown.event[cursor])
+    used = int(in_use(allocator, at, at + 1)[0])
+    time_ps = int(allocator.time_ps[at])
+    if cursor is None:
+        spans: list[Span] = [(f" {glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
+    else:
+        time_ps = min(max(time_ps, int(shown.edges[cursor])), int(shown.edges[cursor + 1]) - 1)
+        spans = [(f" {glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
+    sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
+    figures = [("in use", _size(used))]
+    # most runtimes reserve no stack: then it needs no room
+    figures += [(part[0], _size(int(column[at]))) for part, column in sizes if part[0] != "stack" or column.any()]
+    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[at]))))
+    for label, value in figures:
+        spans += [(f"  {label} ", "dim"), (value, "text")]
+    if band is not None:
+        begin, end = (time_ps, time_ps + 1) if cursor is None else shown.edges[cursor : cursor + 2].tolist()
+        running = runs_at(*band, begin, end)
+        if running:
+            spans.append((f"  {clean(examples(running), ascii_only)} running", "dim"))
+    return fit(spans, width, glyphs)
+
+
+def _size(value: int) -> str:
+    return binary_size(None if value < 0 else value)
+
+
+# --- what is in use at the peak ------------------------------------------------------------------------------------
+
+
+def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
+    """The heading of the table."""
+    rows = allocator.at_peak
+    total = sum(row.occurrences * row.allocated_bytes for row in rows)
+    kinds = f"{counted(len(rows), 'kind')}, {binary_size(total)}" if rows else "nothing"
+    return rule("In use at the peak", width, glyphs, kinds)
+
+
+def table_header(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
+    """Titles of the columns that fit."""
+    return header_line(chosen_columns(peak_columns(allocator, width, glyphs), width), width, glyphs)
+
+
+def table_lines(
+    allocator: AllocatorProfile, top: int, rows: int, selected: int | None, width: int, glyphs: Glyphs
+) -> list[Line]:
+    """At most so many rows from `top` on; a sentence where there is nothing in use."""
+    if not allocator.at_peak:
+        return [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
+    columns = chosen_columns(peak_columns(allocator, width, glyphs), width)
+    last = min(top + max(rows, 0), len(allocator.at_peak))
+    return [row_line(columns, row, row == selected, width, glyphs) for row in range(top, last)]
+
+
+def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
+    """Columns of the table, the most important first; those that no row has anything for are left out."""
+    rows, whole = allocator.at_peak, max(allocator.peak_bytes, 1)
+    ascii_only = glyphs.name == "ascii"
+
+    def total(row: ActiveAllocation) -> int:
+        return row.occurrences * row.allocated_bytes
+
+    def text(value: str | None) -> Span:
+        return (clean(value, ascii_only), "text") if value else ("-", "dim")
+
+    columns = [
+        Column("op", "in use at the peak", 28, lambda at: _name(rows[at], ascii_only), False, fixed=True, grows=True),
+        Column("total", "total", 9, lambda at: (binary_size(total(rows[at])), "strong")),
+        Column("share", "%", 6, lambda at: (percent(100 * total(rows[at]) / whole), "text")),
+        Column("count", "count", 7, lambda at: (count(rows[at].occurrences), "text")),
+        Column("size", "size", 9, lambda at: (binary_size(rows[at].allocated_bytes), "text")),
+    ]
+    texts = [
+        Column("region", "region", 10, lambda at: text(rows[at].region), right=False),
+        Column("type", "type", 8, lambda at: text(rows[at].data_type), right=False),
+        Column("shape", "shape", 22 if width < 140 else 42, lambda at: text(rows[at].shape), right=False),
+    ]
+    has = {
+        "region": any(row.region for row in rows),
+        "type": any(row.data_type for row in rows),
+        "shape": any(row.shape for row in rows),
+    }
+    return [*columns, *(column for column in texts if has[column.key])]
+
+
+def _name(row: ActiveAllocation, ascii_only: bool) -> Span:
+    return (clean(row.framework_op, ascii_only), "text") if row.framework_op else (UNNAMED, "dim")
+
+
+def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: int, default_ps: int) -> int:
+    """The instant so many columns on from the cursor, within the graph.
+
+    Args:
+        default_ps: where a cursor starts that is nowhere yet: the peak.
+    """
+    edges = np.array(composed.edges, np.int64)
+    at = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
+    return int(edges[min(max(at + by, 0), len(edges) - 2)])

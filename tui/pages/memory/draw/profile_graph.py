@@ -1,0 +1,250 @@
+"""Memory over time in cells: stack, heap and what is free, one on the other, with the runs of programs below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
+from tpuprof.tui.draw.axis import cells_at, tick_line, ticks
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.layout import clean, cut, fit, joined
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
+
+AXIS = 10
+"""Cells left of the columns: a size, and a rule."""
+
+PARTS: tuple[tuple[str, Fill, StyleKey, str], ...] = (
+    ("stack", "compute", "class.compute", "S"),
+    ("heap", "vector", "class.vector", "H"),
+    ("free", "step", "dim", "."),
+)
+"""Name, fill, style and letter of what lies on one another, from the bottom on."""
+
+_BELOW_CAPACITY = 0.04
+"""Where the peak is less than this share of the capacity, the axis ends above the peak."""
+
+_NAMED_RUNS = 400
+"""Runs in a window up to which their names are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a graph shows.
+
+    Attributes:
+        edges: int64[cells + 1], borders of the columns in time.
+        event: int64[cells], the event that each column shows: of those in it (and the one before) the one with most in
+            use; -1 for a column before the first event.
+        top_bytes: what the graph's height stands for.
+        reaches_capacity: whether that is the capacity.
+    """
+
+    edges: Int64s
+    event: Int64s
+    top_bytes: int
+    reaches_capacity: bool
+
+    @property
+    def cells(self) -> int:
+        """Columns of the graph."""
+        return len(self.event)
+
+    def cell_of(self, time_ps: int) -> int:
+        """The column of an instant; one outside is in the first or last."""
+        return cells_at(self.edges, (time_ps,))[0]
+
+
+def scene(allocator: AllocatorProfile, cells: int) -> Scene:
+    """The columns of a graph over the whole capture, so many of them."""
+    edges = time_edges(int(allocator.time_ps[0]), int(allocator.time_ps[-1]), cells)
+    peak, capacity = allocator.peak_bytes, allocator.capacity_bytes
+    far = capacity is not None and peak < _BELOW_CAPACITY * capacity
+    top = capacity if capacity is not None and not far else peak * 5 // 4
+    return Scene(edges, _largest(allocator, edges), max(int(top), 1), capacity is not None and not far)
+
+
+def time_edges(first_ps: int, last_ps: int, cells: int) -> Int64s:
+    """int64[cells + 1]: borders of columns from the first event to just after the last."""
+    span = max(last_ps + 1 - first_ps, cells)
+    return np.array([first_ps + span * at // cells for at in range(cells + 1)], np.int64)
+
+
+def in_use(allocator: AllocatorProfile, begin: int, end: int) -> Int64s:
+    """int64: stack and heap after each event from `begin` up to `end`; -1 where neither is known."""
+    stack, heap = allocator.stack_bytes[begin:end], allocator.heap_bytes[begin:end]
+    return np.where((stack < 0) & (heap < 0), np.int64(-1), np.maximum(stack, 0) + np.maximum(heap, 0))
+
+
+def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
+    """int64[cells]: the event that each column shows, see `Scene`."""
+    time = allocator.time_ps
+    borders = np.searchsorted(time, edges, side="left")
+    begins_anew = np.searchsorted(time, edges[:-1], side="right") > borders[:-1]
+    # what the event before a column left holds until the next one
+    first = np.maximum(borders[:-1] - ~begins_anew, 0).tolist()
+    last = borders[1:].tolist()
+    found = np.full(len(first), -1, np.int64)
+    for cell, (begin, end) in enumerate(zip(first, last, strict=True)):
+        if end > begin:
+            used = in_use(allocator, begin, end)
+            found[cell] = begin + len(used) - 1 - int(np.argmax(used[::-1]))
+    return found
+
+
+def graph_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
+    """The columns, `rows` high, beside their axis.
+
+    Args:
+        cursor: column that is pointed at.
+    """
+    parts = _eighths(allocator, shown, rows)
+    lines = []
+    for row in range(rows - 1, -1, -1):
+        cells = [_cell(parts[:, :, column], row, glyphs) for column in range(shown.cells)]
+        if cursor is not None:
+            text, _ = cells[cursor]
+            cells[cursor] = (glyphs.vertical if text in {" ", PARTS[2][3]} else text, "cursor")
+        lines.append((*_label(shown, row, rows, glyphs), *joined(cells)))
+    return lines
+
+
+def _eighths(allocator: AllocatorProfile, shown: Scene, rows: int) -> Int64s:
+    """int64[2, 3, cells]: where stack, heap and free begin and end, in eighths of a cell from the bottom on.
+
+    What is not zero takes an eighth at least.
+    """
+    at = np.maximum(shown.event, 0)
+    sizes = np.stack([allocator.stack_bytes[at], allocator.heap_bytes[at], allocator.free_bytes[at]])
+    sizes = np.where((sizes > 0) & (shown.event >= 0), sizes, 0)
+    height = rows * 8
+    ends = np.rint(np.minimum(np.cumsum(sizes.astype(np.float64), axis=0) / shown.top_bytes, 1.0) * height)
+    ends = ends.astype(np.int64)
+    begins = np.concatenate([np.zeros((1, shown.cells), np.int64), ends[:-1]])
+    for part in range(2):  # memory in use shows, be it ever so little
+        ends[part] = np.where((sizes[part] > 0) & (ends[part] <= begins[part]), begins[part] + 1, ends[part])
+        begins[part + 1] = ends[part]
+        ends[part + 1] = np.maximum(ends[part + 1], ends[part])
+    over = np.maximum(ends[1] - height, 0)  # a heap too small to show lies at the very top: the stack makes room
+    found: Int64s = np.stack([begins, ends]) - over
+    return found
+
+
+def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
+    """A cell of a column: at most two of the parts, the lower one as the ink."""
+    low, high = row * 8, row * 8 + 8
+    inside = np.clip(np.minimum(parts[1], high) - np.maximum(parts[0], low), 0, 8).tolist()
+    stack, heap = inside[:2]
+    if stack and heap and (glyphs.letters or stack + heap < 8):
+        # no room for both: the heap, which is what moves, unless more of either shows elsewhere
+        ends_here = row > 0 and (stack + heap < 8 or int(parts[1, 1] - parts[0, 1]) == heap)
+        kept = 1 if ends_here or heap > stack else 0
+        inside[kept], inside[1 - kept] = stack + heap, 0
+        if glyphs.letters and ends_here:
+            inside[kept] = heap
+    if glyphs.letters:
+        return _letter(inside)
+    fills: list[tuple[Fill, int]] = [(PARTS[at][1], size) for at, size in enumerate(inside)]
+    fills.append(("page", 8 - sum(inside)))
+    there = [(fill, size) for fill, size in fills if size > 0]
+    if len(there) > 2:  # what is free ends within the cell too
+        there = there[:2]
+    if len(there) == 1:
+        fill = there[0][0]
+        return (" ", "text") if fill == "page" else (glyphs.full, (fill, "page"))
+    lower, upper = there
+    return glyphs.column[max(1, min(7, lower[1]))], (lower[0], upper[0])
+
+
+def _letter(inside: Sequence[int]) -> tuple[str, Key]:
+    """A cell without colours: the letter of what is in use in it, small where that fills less than half."""
+    for at in (1, 0):
+        if inside[at]:
+            letter = PARTS[at][3]
+            return (letter if inside[at] >= 4 else letter.lower()), PARTS[at][2]
+    return (PARTS[2][3], PARTS[2][2]) if inside[2] else (" ", "text")
+
+
+def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
+    """The axis beside a row: the size at the row's upper edge, 0 at the lowest one."""
+    apart = max(1, -(-rows // 5))
+    text = ""
+    if row == 0 and rows > 1:
+        text = "0"
+    elif shown.top_bytes < rows:
+        text = ""  # nothing is known to be in use
+    elif (rows - 1 - row) % apart == 0 and (row > apart // 2 or row == rows - 1):
+        text = binary_size(shown.top_bytes * (row + 1) // rows)
+    is_limit = row == rows - 1 and shown.reaches_capacity
+    return [(f"{text:>{AXIS - 1}}", "strong" if is_limit else "dim"), (glyphs.vertical, "rule")]
+
+
+# --- below the columns ---------------------------------------------------------------------------------------------
+
+
+def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyphs: Glyphs) -> Line:
+    """The floor of the graph, where the peak and the cursor are pointed at."""
+    cells: list[tuple[str, Key]] = [(glyphs.horizontal, "rule")] * shown.cells
+    peak = shown.cell_of(allocator.peak_time_ps)
+    name = " peak "
+    at = peak + 1 if peak + 1 + len(name) <= shown.cells else peak - len(name)
+    if at >= 0:
+        cells[at : at + len(name)] = [(letter, "bad") for letter in name]
+    cells[peak] = (glyphs.up, "bad")
+    if cursor is not None:
+        cells[cursor] = (glyphs.up, "mark")
+    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.name == "ascii" else "└", "rule"), *joined(cells))
+
+
+def time_row(shown: Scene, width: int, glyphs: Glyphs) -> Line:
+    """Round instants of the trace's clock."""
+    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.name == "ascii")
+    return fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, glyphs)], width, glyphs)
+
+
+def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: Glyphs) -> Line:
+    """When programs ran on the device: a band, with the names of those that have room.
+
+    Args:
+        rows: of `runs`, those of the device, by start.
+    """
+    start, end = runs.start_ps[rows], runs.end_ps[rows]
+    reach = np.maximum.accumulate(end) if len(end) else end
+    before = np.searchsorted(start, shown.edges[1:], side="left")
+    covered = (before > 0) & (reach[np.maximum(before - 1, 0)] > shown.edges[:-1]) if len(end) else before > 0
+    band = "=" if glyphs.letters else glyphs.full
+    cells: list[tuple[str, Key]] = [
+        (band, "dim" if glyphs.letters else ("module", "page")) if one else (" ", "text") for one in covered.tolist()
+    ]
+    inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
+    for at in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
+        _name_run(runs, int(rows[at]), shown, cells, glyphs)
+    return fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)], width, glyphs)
+
+
+def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, Key]], glyphs: Glyphs) -> None:
+    """Writes a program's name on its band where some letters of it fit."""
+    run = runs.run(row)
+    low, high = int(shown.edges[0]), int(shown.edges[-1]) - 1
+    first, last = cells_at(shown.edges, (max(run.start_ps, low), min(run.end_ps, high)))
+    room = last - first - 1
+    name = clean(run.name.partition("(")[0], glyphs.name == "ascii")
+    if room < min(6, len(name)):
+        return
+    for at, letter in enumerate(cut(name, room, glyphs), first + 1):
+        cells[at] = (letter, "text" if glyphs.letters else "on.module")
+
+
+def runs_at(runs: ModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:
+    """Names of the programs that run in an interval, each once; at most four."""
+    start, end = runs.start_ps[rows], runs.end_ps[rows]
+    found: dict[str, None] = {}
+    for row in rows[(start < end_ps) & (end > begin_ps)].tolist():
+        found[runs.names[runs.name[row]].partition("(")[0]] = None
+        if len(found) == 4:
+            break
+    return tuple(found)

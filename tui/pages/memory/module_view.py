@@ -1,0 +1,383 @@
+"""The view of a module's buffers: which memory space, which point of the program, what is in memory there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, Int64s, ModulePeaks, SpaceMemory
+from tpuprof.parsers.memory.modules.phases import backward_from
+from tpuprof.parsers.pages.memory import first_space
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.memory.draw.figures import figures
+from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, MemoryList, memory_list
+from tpuprof.tui.pages.memory.draw.page import (
+    ComposedMemory,
+    MemoryState,
+    column_of,
+    compose_memory,
+    entry_card,
+    point_at,
+)
+from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.popup import Choice
+
+Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenGroup:
+    """A group whose buffers are listed: its name and rows, and what was shown before."""
+
+    state: MemoryState
+    name: str
+    rows: Int64s
+
+
+class BuffersView:
+    """A module's memory space on the screen.
+
+    Attributes:
+        space: what is shown; None where no module has figures.
+        list_rows: rows that the list had when it was drawn.
+    """
+
+    def __init__(self, pages: MemoryPages) -> None:
+        self._pages = pages
+        self.space: SpaceMemory | None = None
+        self._problem = pages.problem
+        self._backward: int | None = None
+        self._shown: SpaceRequest | None = None
+        self._state = MemoryState(0)
+        self._wanted = ""
+        self._group: _OpenGroup | None = None
+        self._listed: MemoryList | None = None
+        self._composed: ComposedMemory | None = None
+        self.list_rows = 1
+        if pages.first is not None:
+            self.show(SpaceRequest(pages.first.module, pages.first.space), pages.first)
+
+    # --- what it shows
+
+    def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
+        """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""
+        self._shown = wanted
+        self.space, self._problem = (None, space) if isinstance(space, str) else (space, None)
+        self._backward = backward_from(self.space) if self.space is not None else None
+        point = self.space.peak_position if self.space is not None else 0
+        self._state = replace(self._state, point=point, row=0, top=0)
+        self._wanted, self._group, self._listed, self._composed = "", None, None, None
+        return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
+
+    def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """The space, or why there is none."""
+        space = self.space
+        if space is None:
+            return self._without_figures(width, height, glyphs)
+        listed, kept = self.listed, self._composed.painted if self._composed is not None else None
+        title = self._title()
+        composed = compose_memory(space, listed, self._state, title, width, height, glyphs, kept, self._backward)
+        self._state = replace(self._state, top=composed.top)
+        self._composed, self.list_rows = composed, max(1, composed.list_rows)
+        return list(composed.lines)
+
+    def _without_figures(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        page = self._pages.page
+        why = self._problem or page.why_no_modules or "No module of this run has figures."
+        lines = [fit([], width, glyphs), fit([("  No buffers to show", "title")], width, glyphs)]
+        lines += [fit([], width, glyphs), *wrap(why, width - 2, "text", glyphs, [("  ", "text")])]
+        for warning in page.warnings:
+            lines += wrap(warning, width - 2, "text", glyphs, [("  ! ", "warn")])
+        lines += [fit([], width, glyphs)]
+        lines += [fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
+        return lines[:height] + [fit([], width, glyphs)] * (height - len(lines))
+
+    def _title(self) -> str:
+        """The module, and which of how many."""
+        modules = self._pages.page.modules
+        at = next((at for at, module in enumerate(modules) if self.space and module.module == self.space.module), 0)
+        place = "the largest peak" if at == 0 else f"number {at + 1} by peak"
+        name = str(self.space.module) if self.space is not None else ""
+        if self.space is not None and len(self._pages.page.hosts) > 1:
+            name += f" of {self.space.module.origin}"
+        return f"{name} ({place} of {len(modules)})" if len(modules) > 1 else name
+
+    @property
+    def listed(self) -> MemoryList:
+        """The list, made anew where what it depends on has changed."""
+        assert self.space is not None
+        state, known = self._state, self._listed
+        wanted = (state.point, state.order, state.grouping, self._wanted)
+        if known is None or (known.point, known.order, known.grouping, known.wanted) != wanted:
+            known = memory_list(self.space, *wanted)
+            if self._group is not None:
+                known = _of_group(known, self._group.rows, self.space)
+            self._listed = known
+        return known
+
+    @property
+    def entry_row(self) -> int | None:
+        """The row of the buffer under the cursor; None on a group and where the list is empty."""
+        return self.listed.row_of(self._state.row) if self.space is not None else None
+
+    @property
+    def buffer(self) -> Buffer | None:
+        """The buffer under the cursor."""
+        row = self.entry_row
+        return self.space.buffers[row] if self.space is not None and row is not None else None
+
+    @property
+    def selection(self) -> str | None:
+        """Its name."""
+        buffer = self.buffer
+        return buffer.name if buffer is not None else None
+
+    @property
+    def op_name(self) -> str | None:
+        """The instruction that defines it; None for parameters and constants, which no op on the timeline makes."""
+        buffer = self.buffer
+        is_made = buffer is not None and buffer.opcode not in (None, "parameter", "constant")
+        return buffer.name.partition("{")[0] if buffer is not None and is_made else None
+
+    @property
+    def source(self) -> str | None:
+        """``file:line`` of it."""
+        buffer = self.buffer
+        return buffer.source if buffer is not None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is wrong with the modules, and with the one that is shown."""
+        return (*self._pages.page.warnings, *(self.space.warnings if self.space is not None else ()))
+
+    @property
+    def details(self) -> Details | None:
+        """The card."""
+        space, listed, at = self.space, self.listed if self.space is not None else None, self._state.row
+        if space is None or listed is None or not len(listed):
+            return None
+        title = "Buffer" if listed.row_of(at) is not None else "Group"
+        return title, lambda width, glyphs: entry_card(space, listed, at, width, glyphs)
+
+    def detail_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """The buffer in one line."""
+        buffer = self.buffer
+        if buffer is None:
+            return fit([], width, glyphs)
+        ascii_only = glyphs.name == "ascii"
+        where = buffer.framework_op or buffer.shape or ""
+        head = f" {clean(buffer.name, ascii_only)}"
+        where = cut_middle(clean(where, ascii_only), width - len(head) - 2, glyphs)
+        return fit([(head, "strong"), ("  ", "dim"), (where, "dim")], width, glyphs)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What keys do."""
+        modules = ("module",) if self._pages.page.modules else ()
+        if self.space is None:
+            return modules
+        spaces = ("space",) if len(self._spaces()) > 1 else ()
+        return (*modules, *spaces, "memory_sort", "memory_group", "peak", "at_peak", "map", "figures", "triage")
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Its own keys."""
+        if self.space is None:
+            return (FootKey("v", "allocators"), FootKey("1-5", "tabs"))
+        return (FootKey("m", "module"), FootKey("h l", "point"), FootKey("s", "sort"), FootKey("x", "what to do"))
+
+    def figure_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All figures of the memory space."""
+        lines: list[Line] = []
+        for name, words in figures(self.space) if self.space is not None else ():
+            lines += wrap(words, width, "text", glyphs, [(f"{name:<26}", "dim")])
+        return lines
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Across moves the point by cells of the graph, down the cursor by rows."""
+        space = self.space
+        if space is None:
+            return
+        if across:
+            self._to_point(self._beside(space, across))
+        if down:
+            self._to_row(self._state.row + down)
+
+    def _beside(self, space: SpaceMemory, across: int) -> int:
+        """The point so many cells on, at least one point."""
+        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
+        there = point_at(space, columns, column_of(space, columns, here) + across)
+        return there if (there - here) * across > 0 else here + across
+
+    def _to_point(self, point: int) -> None:
+        """Looks at another point; the cursor stays with its buffer where that is in memory there too."""
+        space, row = self.space, self.entry_row
+        if space is None:
+            return
+        self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
+        found = self._entry_of(row) if row is not None else None
+        self._to_row(found if found is not None else min(self._state.row, max(0, len(self.listed) - 1)))
+
+    def _entry_of(self, row: int) -> int | None:
+        """Where a buffer stands in the list."""
+        listed = self.listed
+        found = np.flatnonzero(listed.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def _to_row(self, row: int) -> None:
+        row = max(0, min(row, len(self.listed) - 1)) if self.space is not None else 0
+        self._state = replace(self._state, row=row)
+
+    def click(self, x: int, y: int) -> None:
+        """Points at a row of the list, or at a point of the graph."""
+        drawn, space = self._composed, self.space
+        if drawn is None or space is None:
+            return
+        if drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows and x < drawn.list_cells:
+            self._to_row(self._state.top + y - drawn.first_list_line)
+        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= drawn.axis_cells:
+            self._to_point(point_at(space, drawn.columns, x - drawn.axis_cells))
+
+    def enter(self) -> bool:
+        """Opens a group: the list is then of its buffers."""
+        listed = self.listed if self.space is not None else None
+        if listed is None or self._state.grouping == "none" or not len(listed):
+            return False
+        group = listed.entries[self._state.row]
+        if isinstance(group, int):
+            return False
+        self._group = _OpenGroup(self._state, group.name, group.rows)
+        self._state = replace(self._state, grouping="none", row=0, top=0)
+        self._listed = None
+        return True
+
+    def back(self) -> bool:
+        """Out of a group."""
+        if self._group is None:
+            return False
+        self._state, self._group, self._listed = replace(self._group.state, point=self._state.point), None, None
+        return True
+
+    def search(self, text: str) -> str:
+        """Shows only buffers with a text; says how many."""
+        if self.space is None or text == self._wanted:
+            return ""
+        row = self.entry_row
+        self._wanted = text
+        found = None if row is None else self._entry_of(row)
+        self._state = replace(self._state, row=found or 0, top=0)
+        listed = self.listed
+        return f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}" if text else ""
+
+    def command(self, name: str, by: int) -> str:
+        """Does one of `commands`; says what came of it."""
+        space, state = self.space, self._state
+        if space is None:
+            return ""
+        if name == "memory_sort":
+            order = ORDERS[(ORDERS.index(state.order) + 1) % len(ORDERS)]
+            self._state = replace(state, order=order, row=0, top=0)
+            return f"by {order}" if order != "program" else "in program order"
+        if name == "memory_group":
+            self._group, self._listed = None, None
+            grouping = GROUPINGS[(GROUPINGS.index(state.grouping) + 1) % len(GROUPINGS)]
+            self._state = replace(state, grouping=grouping, row=0, top=0)
+            return "" if grouping == "none" else f"by {grouping}"
+        if name == "map":
+            self._state = replace(state, show_map=not state.show_map)
+        elif name == "at_peak":
+            self._to_point(space.peak_position)
+        elif name == "peak":
+            return self._to_peak(space, by)
+        return ""
+
+    def _to_peak(self, space: SpaceMemory, by: int) -> str:
+        """To the next or previous point where memory in use is a local maximum."""
+        from tpuprof.parsers.memory.modules.peaks import next_peak  # noqa: PLC0415
+
+        found = next_peak(space.heap_bytes, self._state.point, by)
+        if found is None:
+            return f"no {'later' if by > 0 else 'earlier'} peak"
+        self._to_point(found)
+        return f"{binary_size(int(space.heap_bytes[found]))} at point {found:,}"
+
+    # --- other modules and spaces
+
+    def _spaces(self) -> list[int]:
+        """The memory spaces that the shown module uses."""
+        shown = next((at for at in self._pages.page.modules if self._shown and at.module == self._shown.module), None)
+        return sorted(shown.peaks) if shown is not None else []
+
+    def next_space(self, awaited: SpaceRequest | None) -> SpaceRequest:
+        """The shown module's next memory space, after the one that is awaited already."""
+        shown = self._shown if awaited is None or self._shown is None else replace(self._shown, space=awaited.space)
+        assert shown is not None
+        spaces = self._spaces()
+        at = spaces.index(shown.space) if shown.space in spaces else -1
+        return SpaceRequest(shown.module, spaces[(at + 1) % len(spaces)] if spaces else shown.space)
+
+    def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
+        """The modules to choose from: headings, rows and the row of the shown one."""
+        modules = self._pages.page.modules
+        rows: list[Choice[object]] = [_choice(module) for module in modules]
+        start = next((at for at, one in enumerate(modules) if self._shown and one.module == self._shown.module), 0)
+        return ("module", "HBM", "VMEM"), rows, start
+
+    def request(self, value: object) -> SpaceRequest | None:
+        """What choosing a module asks for."""
+        if not isinstance(value, ModulePeaks):
+            return None
+        return SpaceRequest(value.module, first_space(value.peaks))
+
+    def module_of(self, program: int | None) -> ModulePeaks | None:
+        """The module of a program id, if it is not the one that is shown."""
+        shown = self._shown.module.program_id if self._shown is not None else None
+        if program is None or program == shown:
+            return None
+        modules = self._pages.page.modules
+        return next((one for one in modules if one.module.program_id == program and one.problem is None), None)
+
+    def go_to(self, op: str) -> str:
+        """Goes to the largest buffer of an op, at its first point; says where there is none."""
+        space = self.space
+        if space is None:
+            return "no module of this run has figures"
+        from tpuprof.parsers.memory.modules.peaks import stays_of  # noqa: PLC0415
+
+        rows = stays_of(space, op)
+        if not len(rows):
+            return f"{op} defines no buffer in {space.name} of {space.module}"
+        row = int(rows[0])
+        self._wanted, self._group, self._listed = "", None, None
+        here = self._state.point
+        point = here if row in space.at(here) else int(space.stays.born[row])
+        self._state = replace(self._state, point=point, grouping="none")
+        self._to_row(self._entry_of(row) or 0)
+        return ""
+
+
+def _choice(module: ModulePeaks) -> Choice[object]:
+    """A module as a row of the list."""
+    cells = (str(module.module), *(binary_size(module.peaks[at]) if module.peaks.get(at) else "" for at in (HBM, VMEM)))
+    return Choice(cells, module, module.problem or "", module.problem is None)
+
+
+def _of_group(listed: MemoryList, rows: Int64s, space: SpaceMemory) -> MemoryList:
+    """What a list has of a group's buffers."""
+    entries = listed.rows[np.isin(listed.rows, rows)]
+    sizes = space.stays.size_bytes[entries]
+    return replace(
+        listed,
+        entries=tuple(entries.tolist()),
+        shown_bytes=int(sizes.sum()),
+        shown_count=len(entries),
+        most_bytes=int(sizes.max(initial=0)),
+    )

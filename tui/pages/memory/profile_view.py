@@ -1,0 +1,189 @@
+"""The view of the allocators: memory in use over time, and what it is made of at its peak."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.memory.draw.profile import (
+    ComposedMemoryProfile,
+    MemoryProfileState,
+    columns_between,
+    compose_memory_profile,
+)
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.popup import Choice
+
+Details = tuple[str, Callable[[int, Glyphs], list[Line]]]
+
+
+class AllocatorsView:
+    """The allocators on the screen, one at a time.
+
+    Attributes:
+        list_rows: rows that the table had when it was drawn.
+    """
+
+    source: str | None = None
+    """No allocation has a source line."""
+
+    def __init__(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
+        self._page = page
+        self._runs = runs
+        self._state = MemoryProfileState()
+        self._composed: ComposedMemoryProfile | None = None
+        self._found = ""
+        self.list_rows = 1
+
+    # --- what it shows
+
+    def show(self, at: int) -> None:
+        """Shows an allocator, by index."""
+        self._state = MemoryProfileState(allocator=at)
+
+    def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """The allocator, or why there is none."""
+        composed = compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
+        self._state = replace(self._state, top=composed.top)
+        self._composed, self.list_rows = composed, max(1, composed.list_rows)
+        return list(composed.lines)
+
+    @property
+    def _allocator(self) -> AllocatorProfile | None:
+        allocators = self._page.allocators
+        return allocators[self._state.allocator] if allocators else None
+
+    @property
+    def _selected(self) -> ActiveAllocation | None:
+        allocator, row = self._allocator, self._state.row
+        return allocator.at_peak[row] if allocator is not None and row < len(allocator.at_peak) else None
+
+    @property
+    def selection(self) -> str | None:
+        """The op that allocated what is under the cursor."""
+        selected = self._selected
+        return selected.framework_op if selected is not None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else to know of the page and of the allocator."""
+        allocator = self._allocator
+        flat = (allocator.flat,) if allocator is not None and allocator.flat else ()
+        unknown = tuple(allocator.unknown.values()) if allocator is not None else ()
+        return (*self._page.warnings, *flat, *unknown)
+
+    @property
+    def details(self) -> Details | None:
+        """The row in full."""
+        selected = self._selected
+        return None if selected is None else ("Memory in use at the peak", lambda w, g: _row_lines(selected, w, g))
+
+    def detail_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """Nothing beyond what the table says."""
+        return fit([], width, glyphs)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What keys do."""
+        return ("module", "at_peak") if self._page.allocators else ()
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Its own keys."""
+        if not self._page.allocators:
+            return (FootKey("v", "buffers"), FootKey("1-5", "tabs"))
+        return (FootKey("v", "buffers"), FootKey("m", "allocator"), FootKey("h l", "time"), FootKey("j k", "rows"))
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Across moves the cursor over time, down over the table."""
+        allocator, drawn = self._allocator, self._composed
+        if allocator is None:
+            return
+        if across and drawn is not None and drawn.edges:
+            there = columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
+            self._state = replace(self._state, cursor_ps=there)
+        if down:
+            row = max(0, min(self._state.row + down, len(allocator.at_peak) - 1))
+            self._state = replace(self._state, row=row)
+
+    def click(self, x: int, y: int) -> None:
+        """Points at a row, or at an instant."""
+        drawn = self._composed
+        if drawn is None:
+            return
+        if 0 <= drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows:
+            self._state = replace(self._state, row=drawn.top + y - drawn.first_list_line)
+        column = x - drawn.graph_left
+        is_graph = drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
+        if is_graph and 0 <= column < len(drawn.edges) - 1:
+            self._state = replace(self._state, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)
+
+    def enter(self) -> bool:
+        """There is nothing to open but the details."""
+        return False
+
+    def back(self) -> bool:
+        """Back to the peak from another instant."""
+        if self._state.cursor_ps is None:
+            return False
+        self._state = replace(self._state, cursor_ps=None)
+        return True
+
+    def search(self, text: str) -> str:
+        """Moves to the next row whose op, region or shape has a text; says how many have."""
+        allocator = self._allocator
+        if allocator is None or not text:
+            return ""
+        needle = text.casefold()
+        rows = [at for at, row in enumerate(allocator.at_peak) if needle in _words(row).casefold()]
+        if not rows:
+            return "no match"
+        at = bisect_right(rows, self._state.row - 1) % len(rows)
+        self._state = replace(self._state, row=rows[at])
+        return f"{len(rows)} of {len(allocator.at_peak)} rows"
+
+    def command(self, name: str, by: int) -> str:
+        """Does one of `commands`."""
+        if name == "at_peak":
+            self._state = replace(self._state, cursor_ps=None)
+        return ""
+
+    def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
+        """The allocators to choose from: headings, rows and the row of the shown one."""
+        rows: list[Choice[object]] = [
+            Choice((one.label, binary_size(one.peak_bytes), binary_size(one.capacity_bytes)), at)
+            for at, one in enumerate(self._page.allocators)
+        ]
+        return ("allocator", "peak", "capacity"), rows, self._state.allocator
+
+
+def _words(row: ActiveAllocation) -> str:
+    return " ".join(text for text in (row.framework_op, row.region, row.data_type, row.shape) if text)
+
+
+def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
+    """All there is to say of a row."""
+    unknown = "not in the profile"
+    facts = (
+        ("op", row.framework_op or unknown),
+        ("how many", count(row.occurrences)),
+        ("each takes", binary_size(row.allocated_bytes)),
+        ("each asked for", binary_size(row.requested_bytes)),
+        ("together", binary_size(row.allocated_bytes * row.occurrences)),
+        ("region", row.region or unknown),
+        ("data type", row.data_type or unknown),
+        ("shape", row.shape or unknown),
+    )
+    lines: list[Line] = []
+    for label, value in facts:
+        lines += wrap(value, width, "text", glyphs, [(f"{label:<16}", "dim")])
+    return lines

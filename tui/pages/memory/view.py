@@ -1,0 +1,372 @@
+"""The memory tab: what a compiled module's buffers take at every point of the program, and the allocators over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.message import Message
+
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Choice
+from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
+
+if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
+    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+    from tpuprof.parsers.memory.model import SpaceMemory
+    from tpuprof.tui.pages.memory.module_view import BuffersView
+    from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+    from tpuprof.tui.pages.memory.profile_view import AllocatorsView
+
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    ("Peak", "most memory that the module has in use at once; figures are the compiler's, for one device."),
+    (
+        "Headroom",
+        "capacity less peak. What else is on the device then (other programs' arguments, prefetched batches) is not in "
+        "the module: the allocators' view has that, where the profile has it.",
+    ),
+    ("Working set", "memory in use over the program's order, a cell being several instructions; it is not time."),
+    ("Band", "how long the buffer under the cursor stays in memory."),
+    ("arguments", "of the program, there throughout; donated ones are taken over by outputs."),
+    ("temporaries", "of the peak, what comes and goes."),
+    ("Padding", "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up."),
+    ("Fragmentation", "of what is set aside for temporaries, the share that is in use by none at the peak."),
+    ("Allocators", "stack: reserved for programs that are loaded; heap: arrays; free: the rest."),
+    ("n/a", "the profile cannot tell. It is never 0 instead."),
+)
+
+
+class OpenChoice(Message):
+    """A list to choose from is to be opened above the page."""
+
+    def __init__(
+        self,
+        title: str,
+        columns: tuple[str, ...],
+        choices: Sequence[Choice[object]],
+        chosen: Callable[[object], object],
+        start: int,
+    ) -> None:
+        super().__init__()
+        self.title = title
+        self.columns = columns
+        self.choices = choices
+        self.chosen = chosen
+        self.start = start
+
+
+class OpenTriage(Message):
+    """What to do about a memory space is to be shown."""
+
+    def __init__(self, page: SpaceMemory) -> None:
+        super().__init__()
+        self.page = page
+
+
+class SpaceReady(Message):
+    """A memory space's figures, or the sentence on why there are none."""
+
+    def __init__(self, pages: MemoryPages, wanted: SpaceRequest, space: SpaceMemory | str) -> None:
+        super().__init__()
+        self.pages = pages
+        self.wanted = wanted
+        self.space = space
+
+
+class MemoryTab(Tab):
+    """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
+
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, id=id)
+        self._pages: MemoryPages | None = None
+        self._buffers: BuffersView | None = None
+        self._allocators: AllocatorsView | None = None
+        self._is_profile = False
+        self._state: State = Searching("")
+        self._wanted_op: tuple[str, int | None] | None = None
+        self._awaited: SpaceRequest | None = None
+
+    # --- what it shows
+
+    def show_pages(self, pages: MemoryPages) -> str:
+        """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
+        from tpuprof.tui.pages.memory.module_view import BuffersView  # noqa: PLC0415
+
+        self._pages, self._allocators, self._is_profile = pages, None, False
+        self._buffers = BuffersView(pages)
+        wanted, self._wanted_op = self._wanted_op, None
+        said = self.go_to(*wanted) if wanted is not None else ""
+        self.redraw()
+        return said
+
+    def show_profile(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
+        """Shows what the allocators reported: at once where there is no module to show."""
+        from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
+
+        self._allocators = AllocatorsView(page, runs)
+        if self._pages is not None and not self._pages.page.modules and page.allocators:
+            self._is_profile = True
+        self.redraw()
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of a page."""
+        self._pages, self._buffers, self._allocators, self._state = None, None, None, state
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The view or the state."""
+        view = self.view
+        if view is not None:
+            return view.draw(width, height, self.look.glyphs)
+        if self._pages is not None:
+            words = "The allocators are not read yet."
+            return wrap(words, width, "dim", self.look.glyphs, [("  ", "dim")])
+        return state_lines(self._state, width, height, self.look.glyphs)
+
+    @property
+    def view(self) -> BuffersView | AllocatorsView | None:
+        """The view that is shown; None where it is not there yet."""
+        return self._allocators if self._is_profile else self._buffers
+
+    @property
+    def space_shown(self) -> SpaceMemory | None:
+        """The memory space on the screen."""
+        return self._buffers.space if self._buffers is not None and not self._is_profile else None
+
+    @property
+    def has_page(self) -> bool:
+        """Whether figures are shown, rather than a state."""
+        return self._pages is not None
+
+    @property
+    def selection(self) -> str | None:
+        """The name under the cursor."""
+        return self.view.selection if self.view is not None else None
+
+    @property
+    def op_name(self) -> str | None:
+        """The instruction that defines the buffer under the cursor."""
+        return self._buffers.op_name if self._buffers is not None and not self._is_profile else None
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What keys do here besides moving."""
+        view = self.view
+        if self._pages is None:
+            return ()
+        jumps = ("same_op", "on_timeline") if self.op_name is not None else ()
+        return ("memory_view", *jumps, *(view.commands if view is not None else ()))
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Keys of the view."""
+        return self.view.foot_keys if self.view is not None else super().foot_keys
+
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """What the motions do here, for help."""
+        return (
+            ("j k, down up", "Next, previous buffer"),
+            ("l h, right left", "Another point of the program, or another time"),
+            ("g G, Home End", "First, last buffer"),
+            ("PgDn PgUp", "One screen down, up"),
+            ("Enter", "Everything about the buffer; a group's buffers"),
+        )
+
+    @property
+    def note(self) -> str:
+        """What is wrong with what is shown, and what is left out."""
+        return "\n".join(f"{note.rstrip('.')}." for note in self.view.notes) if self.view is not None else ""
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """Title and text of what Enter opens."""
+        return self.view.details if self.view is not None else None
+
+    def detail_line(self, width: int) -> AnyLine:
+        """One line on what is under the cursor."""
+        glyphs = self.look.glyphs
+        return self.view.detail_line(width, glyphs) if self.view is not None else fit([], width, glyphs)
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the figures mean."""
+        lines: list[Line] = []
+        for name, meaning in _MEANINGS:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<14} ", "strong")])
+        return lines
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Across moves over the program, or time; down over buffers."""
+        if self.view is not None:
+            self.view.move(across, down)
+            self.redraw()
+
+    def ends(self, direction: int) -> None:
+        """First or last row."""
+        self._rows(direction * (1 << 40))
+
+    def page(self, screens: float) -> None:
+        """So many screens of rows."""
+        rows = self.view.list_rows if self.view is not None else 1
+        self._rows(round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
+
+    def _rows(self, by: int) -> None:
+        if self.view is not None:
+            self.view.move(0, by)
+            self.redraw()
+
+    def enter(self) -> str:
+        """Opens a group; else the card, with the source's lines where they are here."""
+        view = self.view
+        if view is None or view.enter():
+            self.redraw()
+            return ""
+        if view.details is None:
+            return ""
+        source = view.source
+        if source is None:
+            return "details"
+        self._open_with_source(view.details, source)
+        return ""
+
+    @work(thread=True, exclusive=True, group="source", description="source")
+    def _open_with_source(self, details: tuple[str, Callable[[int, Glyphs], list[Line]]], source: str) -> None:
+        from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt  # noqa: PLC0415
+
+        title, drawn = details
+        excerpt = source_excerpt(source)
+
+        def lines(width: int, glyphs: Glyphs) -> list[Line]:
+            return [*drawn(width, glyphs), *excerpt_lines(excerpt, width, glyphs)] if excerpt else drawn(width, glyphs)
+
+        self.post_message(OpenText(title, lines))
+
+    def back(self) -> bool:
+        """Out of a group."""
+        is_done = self.view is not None and self.view.back()
+        if is_done:
+            self.redraw()
+        return is_done
+
+    def search(self, text: str) -> str:
+        """Shows only what has a text in its name, shape, framework op or source; says how much that is."""
+        said = self.view.search(text) if self.view is not None else ""
+        self.redraw()
+        return said
+
+    def next_match(self, direction: int) -> str:
+        """Every row matches: moves to the next one."""
+        self.move(0, direction)
+        return ""
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Does one of `commands`; says what came of it."""
+        view = self.view
+        if self._pages is None:
+            return ""
+        said = ""
+        if name == "memory_view":
+            self._is_profile = not self._is_profile
+        elif name == "module" and view is not None:
+            self._choose()
+        elif name == "space" and self._buffers is not None:
+            said = self._ask(self._buffers.next_space(self._awaited))
+        elif name == "figures" and self.space_shown is not None and self._buffers is not None:
+            self._tell(OpenText(f"{self.space_shown.name} of {self.space_shown.module}", self._buffers.figure_lines))
+        elif name == "triage" and self.space_shown is not None:
+            self._tell(OpenTriage(self.space_shown))
+        elif view is not None:
+            said = view.command(name, by)
+        self.redraw()
+        return said
+
+    # --- other modules and spaces
+
+    def _choose(self) -> None:
+        """Lists modules, or allocators."""
+        view = self.view
+        if view is None:
+            return
+        columns, choices, start = view.choices()
+        title = "Allocators" if self._is_profile else "Modules, the largest peak first"
+        self._tell(OpenChoice(title, columns, choices, self._chosen, start))
+
+    def _tell(self, message: Message) -> None:
+        """Tells the app. From a key a message would not get there: it ends at the screen, which the key came from."""
+        self.app.post_message(message)
+
+    def _chosen(self, value: object) -> None:
+        if isinstance(value, int) and self._allocators is not None:
+            self._allocators.show(value)
+            self.redraw()
+            self._tell(Pointed())
+        elif self._pages is not None and self._buffers is not None:
+            wanted = self._buffers.request(value)
+            if wanted is not None:
+                self._ask(wanted)
+
+    def _ask(self, wanted: SpaceRequest) -> str:
+        """Begins to make a memory space's figures; says so, until they are there."""
+        if self._pages is not None:
+            self._awaited = wanted
+            self._fetch(self._pages, wanted)
+        return f"Reading {wanted.module.name}"
+
+    @work(thread=True, exclusive=True, group="space", description="space")
+    def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
+        from tpuprof.tui.pages.memory.modules import space_of  # noqa: PLC0415
+
+        self.post_message(SpaceReady(pages, wanted, space_of(pages.compiled, wanted)))
+
+    def on_space_ready(self, message: SpaceReady) -> None:
+        """Shows what has come, unless another run is shown by now."""
+        message.stop()
+        if message.pages is not self._pages or self._buffers is None or message.wanted != self._awaited:
+            return
+        self._awaited = None
+        said = self._buffers.show(message.wanted, message.space)
+        self.redraw()
+        self.post_message(Pointed(said))
+
+    def go_to(self, op: str, program: int | None = None) -> str:
+        """Shows the largest buffer of an op, in the module of that program id where there is one; says what is not."""
+        if self._pages is None or self._buffers is None:
+            self._wanted_op = (op, program)
+            return ""
+        self._is_profile = False
+        other = self._buffers.module_of(program)
+        if other is not None:
+            from tpuprof.tui.pages.memory.modules import SpaceRequest, first_space  # noqa: PLC0415 - read by now
+
+            return self._ask(SpaceRequest(other.module, first_space(other.peaks), op))
+        said = self._buffers.go_to(op)
+        self.redraw()
+        return said
+
+    # --- mouse
+
+    def on_click(self, event: Click) -> None:
+        """Points at a row, or at a point of the graph."""
+        if self.view is not None:
+            self.view.click(event.x, event.y)
+            self.redraw()
+            self.post_message(Pointed())
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel goes down the rows."""
+        self._rows(3)
+        self.post_message(Pointed())
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel goes up the rows."""
+        self._rows(-3)
+        self.post_message(Pointed())

@@ -1,0 +1,214 @@
+"""The screen of ``tpuprof-tui oom``: reads a log with progress, then shows its errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.events import Key, Resize
+from textual.message import Message
+from textual.screen import Screen
+
+from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, Cancelled, ProfileError
+from tpuprof.tui.draw.format import size
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.pages.oom.screen import TriageScreen
+from tpuprof.tui.pages.oom.triages import Triages
+from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import FootKey, keys_line, pad, wait
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
+from tpuprof.tui.widgets.terminal_app import CommandApp, hold_terminal
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.memory.oom.model import OomLog
+    from tpuprof.tui.terminal.detect import Terminal
+
+Scan = Callable[[Callable[[int], None], Callable[[], bool]], "OomLog"]
+"""Reads the log: given what to tell how many bytes are read, and what to ask whether to stop."""
+
+EVERY_SECONDS = 0.1
+
+
+class Progressed(Message):
+    """So many bytes of the log are read."""
+
+    def __init__(self, bytes_read: int, seconds: float) -> None:
+        super().__init__()
+        self.bytes_read = bytes_read
+        self.seconds = seconds
+
+
+class Scanned(Message):
+    """The log is read."""
+
+    def __init__(self, log: OomLog) -> None:
+        super().__init__()
+        self.log = log
+
+
+class ScanScreen(Screen[None]):
+    """What shows while a log is read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    ScanScreen > #scan-page { height: 1fr; }
+    ScanScreen > #scan-foot { height: 1; }
+    """
+
+    def __init__(self, name: str, total: int, look: Look) -> None:
+        super().__init__(id="_default")
+        self.look = look
+        self._log_name = name
+        self._total = total
+        self._progress: Progressed | None = None
+        self.page = LineCanvas(look, self._draw_page, id="scan-page")
+        self.foot = LineCanvas(look, self._draw_foot, background="bar", id="scan-foot")
+
+    def compose(self) -> ComposeResult:
+        """Progress, and the keys."""
+        yield from (self.page, self.foot)
+
+    def on_mount(self) -> None:
+        """Draws the first frame."""
+        self.on_resize(Resize(self.app.size, self.app.size))
+
+    def on_resize(self, event: Resize) -> None:
+        """Draws for the new size."""
+        self.page.prepare(event.size.width, event.size.height - 1)
+        self.foot.prepare(event.size.width, 1)
+
+    def show(self, progress: Progressed) -> None:
+        """Shows how far it is."""
+        self._progress = progress
+        self.page.redraw()
+
+    def on_key(self, event: Key) -> None:
+        """Escape stops the reading."""
+        if event.key in ("escape", "q", "Q"):
+            event.stop()
+            self.app.exit(EXIT_INTERRUPTED, return_code=EXIT_INTERRUPTED)
+
+    def _draw_page(self, width: int, height: int) -> list[AnyLine]:
+        glyphs = self.look.glyphs
+        name = cut_middle(clean(self._log_name, glyphs.name == "ascii"), max(8, width - 12), glyphs)
+        lines: list[AnyLine] = [((" " * width, "text"),)] * max(0, height // 2 - 2)
+        lines.append(pad([("  reading ", "dim"), (name, "strong")], width, "text"))
+        lines.append(pad(progress_spans(self._progress, self._total, width, glyphs), width, "text"))
+        return lines
+
+    def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
+        return [keys_line([FootKey("Esc", "stop")], width)]
+
+
+def progress_spans(progress: Progressed | None, total: int, width: int, glyphs: Glyphs) -> list[AnySpan]:
+    """A bar of what is read, and how long the rest will take."""
+    done = progress.bytes_read if progress is not None else 0
+    bar = max(8, min(40, width - 40))
+    filled = min(bar, bar * done // total) if total else 0
+    figures = f"  {size(done)} of {size(total)}"
+    if progress is not None and 0 < done < total and progress.seconds > 1:
+        figures += f"  {wait(progress.seconds * (total - done) / done)} left"
+    track = "." if glyphs.name == "ascii" else glyphs.light
+    return [("  ", "text"), (glyphs.full * filled, "key"), (track * (bar - filled), "rule"), (figures, "text")]
+
+
+class OomApp(CommandApp):
+    """Shows the errors of a log.
+
+    Args:
+        name: of the log, for people.
+        terminal: what the terminal can do.
+        log: what was read already; None where `scan` is to be called.
+        scan: reads the log, on a thread.
+        total: bytes of the log.
+        environ: for the clipboard and the editor.
+        clock: seconds, going up.
+
+    Attributes:
+        oom_log: what the log holds, once it is read.
+        problem: why it could not be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        terminal: Terminal,
+        *,
+        log: OomLog | None = None,
+        scan: Scan | None = None,
+        total: int = 0,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(terminal, environ)
+        self.log_name = name
+        self.oom_log = log
+        self.problem: ProfileError | None = None
+        self._scan = scan
+        self._total = total
+        self._clock = clock
+        self._stops = False
+
+    def get_default_screen(self) -> Screen[None]:
+        """Progress, below the page."""
+        return ScanScreen(self.log_name, self._total, self.look)
+
+    def on_mount(self) -> None:
+        """Shows the errors, or begins to read."""
+        hold_terminal(self)
+        if self.oom_log is not None:
+            self._show(self.oom_log)
+        else:
+            self.call_after_refresh(self._read)
+
+    def on_unmount(self) -> None:
+        """Lets the reading thread end at its next chunk, so that leaving does not wait for it."""
+        self._stops = True
+
+    @work(thread=True, group="scan", description="scan")
+    def _read(self) -> None:
+        assert self._scan is not None
+        began = self._clock()
+        due = began
+
+        def on_progress(bytes_read: int) -> None:
+            nonlocal due
+            now = self._clock()
+            if now >= due and self.is_running:
+                due = now + EVERY_SECONDS
+                self.post_message(Progressed(bytes_read, now - began))
+
+        try:
+            log = self._scan(on_progress, lambda: self._stops)
+        except Cancelled:
+            return
+        except ProfileError as error:
+            self.problem = error
+            self.call_from_thread(self.exit, error.exit_code, error.exit_code)
+            return
+        if self.is_running:
+            self.post_message(Scanned(log))
+
+    def on_progressed(self, message: Progressed) -> None:
+        """Reading goes on."""
+        if isinstance(self.screen, ScanScreen):
+            self.screen.show(message)
+
+    def on_scanned(self, message: Scanned) -> None:
+        """The log is read."""
+        self.oom_log = message.log
+        if message.log.reports:
+            self._show(message.log)
+        else:
+            self.exit(EXIT_OK)
+
+    def _show(self, log: OomLog) -> None:
+        note = log.notes[0] if log.notes else ""
+        triages = Triages(log.reports, self.log_name)
+        self.push_screen(TriageScreen(triages, self.look, environ=self._environ, note=note, is_alone=True))

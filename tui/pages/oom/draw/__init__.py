@@ -1,0 +1,1 @@
+"""Draws out-of-memory triage."""

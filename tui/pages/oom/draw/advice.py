@@ -1,0 +1,188 @@
+"""What to do first, and what could be tried: each with what it would save, which is an estimate always."""
+
+from __future__ import annotations
+
+import os
+
+from tpuprof.parsers.memory.oom.model import Advice
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.layout import clean, cut, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+
+_SAVING = 7
+_LEAD = 4 + _SAVING + 1
+"""Cells before the words: mark, number, saving."""
+
+MOST_DIGIT = 9
+"""The largest number that is a key."""
+
+_LEAST_ROOM = 36
+"""Cells of words below which the source line is left out."""
+
+
+def advice_lines(
+    triage: Triage, width: int, height: int | None, glyphs: Glyphs, selected: int | None = None
+) -> list[Line]:
+    """The advice, the most worthwhile first: a line each, and of the selected one all.
+
+    Where there is room, the others get what to do about it too.
+
+    Args:
+        height: lines at most; None for everything about all of it.
+        selected: index of the advice that was chosen.
+    """
+    if not triage.advice:
+        return nothing_known(triage, width, height, glyphs)
+    if height is None:
+        return [line for at in range(len(triage.advice)) for line in _in_full(triage, at, width, glyphs, False)]
+    blocks = [[_title(triage, at, width, glyphs, at == selected)] for at in range(len(triage.advice))]
+    left = height - len(blocks)
+    order = [] if selected is None or not 0 <= selected < len(blocks) else [selected]
+    for at in [*order, *(at for at in range(len(blocks)) if at != selected)]:
+        whole = _in_full(triage, at, width, glyphs, at == selected)
+        brief = [*blocks[at], *_brief(triage.advice[at], width, glyphs)]
+        for block in (whole, brief) if at == selected else (brief,):
+            if len(block) - 1 <= left:
+                left -= len(block) - 1
+                blocks[at] = block
+                break
+    return [line for block in blocks for line in block][: max(0, height)]
+
+
+def least_lines(triage: Triage) -> int:
+    """Lines that the advice takes at a line each."""
+    return max(1, len(triage.advice))
+
+
+def toggle_lines(
+    triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs, cursor: int = -1
+) -> list[Line]:
+    """What can be tried, as boxes to tick; what each saves alone, and what the ticked ones save in their order."""
+    if not triage.toggles:
+        return wrap(why_nothing_to_try(triage), width, "dim", glyphs, [(" ", "text")])
+    lines = []
+    numbers = triage.toggle_numbers
+    digits = len(str(max(numbers)))
+    for at, toggle in enumerate(triage.toggles):
+        is_on = trial is not None and toggle.key in trial.chosen
+        saving = 0
+        if trial is not None:
+            saving = (trial.estimate.saved_by if is_on else trial.alone).get(toggle.key, 0)
+        words = clean(toggle.title, glyphs.name == "ascii")
+        count = len(toggle.buffers)
+        tail = f"{count} buffer{'s' * (count != 1)}"
+        here = at == cursor
+        spans: list[Span] = [
+            (glyphs.mark if here else " ", "mark"),
+            (f"{numbers[at]:<{digits}} ", "key" if numbers[at] <= MOST_DIGIT else "dim"),
+            ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
+            (f"{_saving(saving):>{_SAVING}} ", "good" if is_on else "dim"),
+            (words, "cursor" if here else "text"),
+        ]
+        lines.append(_with_right(spans, tail, width, glyphs))
+    return lines if height is None else lines[: max(0, height)]
+
+
+def nothing_known(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    """Why there is no advice."""
+    if triage.kind == "module" and triage.need.memory_space != "hbm":
+        words = f"What a compiled module keeps in {triage.space} is the compiler's choice: there is nothing to advise."
+    elif triage.kind == "module" and not triage.need.buffers:
+        words = f"The module has no buffers in {triage.space}."
+    elif triage.need.buffers:
+        words = "None of the listed buffers stands out: they are small, or nothing is known about them."
+    elif triage.kind == "runtime" or triage.is_request:
+        words = (
+            "The message names no buffers: what fills the memory was allocated before. A profile of the running "
+            "program shows it by allocation: tpuprof-tui report memory-profile LOGDIR."
+        )
+    else:
+        words = (
+            "Without a list of buffers there is nothing to advise. A profile of the same program at a size that fits "
+            "shows them all: tpuprof-tui report memory LOGDIR."
+        )
+    lines = wrap(words, width, "text", glyphs, [(" ", "text")])
+    return lines if height is None else lines[: max(0, height)]
+
+
+def why_nothing_to_try(triage: Triage) -> str:
+    """Why there are no toggles, a sentence."""
+    if triage.kind == "module" and triage.need.memory_space != "hbm":
+        return f"There is nothing to try: what a module keeps in {triage.space} is the compiler's choice."
+    if triage.need.buffers:
+        return "There is nothing to try: no change that is known here would make these buffers smaller."
+    of = "the module has none" if triage.kind == "module" else "the text lists none"
+    return f"There is nothing to try: it takes buffers, and {of}."
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _in_full(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+    advice = triage.advice[at]
+    lines = [_title(triage, at, width, glyphs, selected)]
+    indent: list[Span] = [(" " * _LEAD, "text")]
+    if len(_words(advice, glyphs)) > width - _LEAD - len(_source(advice, glyphs)) - 2:
+        lines[:1] = _long_title(triage, at, width, glyphs, selected)
+    for text, key in ((advice.how, "text"), (advice.arithmetic, "dim")):
+        if text:
+            lines += wrap(text, width, key, glyphs, indent)  # type: ignore[arg-type]
+    return lines
+
+
+def _brief(advice: Advice, width: int, glyphs: Glyphs) -> list[Line]:
+    """What to do in one line."""
+    if not advice.how:
+        return []
+    words = cut(clean(advice.how, glyphs.name == "ascii"), width - _LEAD, glyphs)
+    return [fit([(" " * _LEAD, "text"), (words, "dim")], width, glyphs)]
+
+
+def _head(triage: Triage, at: int, glyphs: Glyphs, selected: bool) -> list[Span]:
+    saving = triage.advice[at].saving_bytes
+    return [
+        (glyphs.mark if selected else " ", "mark"),
+        (f"{at + 1:<2}", "key"),
+        (f"{_saving(saving):>{_SAVING}}  ", "good" if saving else "dim"),
+    ]
+
+
+def _title(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
+    advice = triage.advice[at]
+    source = _source(advice, glyphs)
+    head = _head(triage, at, glyphs, selected)
+    room = width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
+    if room < _LEAST_ROOM:
+        source, room = "", width - line_width(tuple(head)) - 1
+    words = cut(_words(advice, glyphs), room, glyphs)
+    return _with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
+
+
+def _long_title(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+    """The sentence in full over several lines, and the source line behind it."""
+    advice = triage.advice[at]
+    source = _source(advice, glyphs)
+    words = _words(advice, glyphs) + (f"  ({source})" if source else "")
+    return wrap(words, width, "strong", glyphs, _head(triage, at, glyphs, selected))
+
+
+def _words(advice: Advice, glyphs: Glyphs) -> str:
+    return clean(advice.sentence, glyphs.name == "ascii")
+
+
+def _source(advice: Advice, glyphs: Glyphs) -> str:
+    return clean(os.path.basename(advice.source or ""), glyphs.name == "ascii")
+
+
+def _saving(value: int | None) -> str:
+    if value is None:
+        return "?"
+    return f"-{binary_short(value)}" if value > 0 else "0"
+
+
+def _with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs) -> Line:
+    gap = width - line_width(tuple(spans)) - len(right) - 1
+    if right and gap >= 1:
+        spans = [*spans, (" " * gap, "text"), (right, "dim")]
+    return fit(spans, width, glyphs)

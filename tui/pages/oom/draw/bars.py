@@ -1,0 +1,300 @@
+"""What memory is needed for: the verdict in one line, and the parts as bars, each beginning where the last one ended.
+
+So the bars together are as long as the need, and the one that crosses the mark of the limit is where it is too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.memory.oom.triage import Part, PartName, Triage, Trial, part_of
+from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
+from tpuprof.tui.draw.buffers.sizes import binary_short, limit_size
+from tpuprof.tui.draw.format import percent
+from tpuprof.tui.draw.layout import clean, fit, joined
+from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
+
+KIND_WORDS = {
+    "compile": "compile time",
+    "load": "program load",
+    "runtime": "run time",
+    "module": "at its peak",
+}
+"""When it was."""
+
+LABEL = 13
+"""Cells of a bar's name, with the blank before it."""
+
+_SIZE = 18
+"""Cells of a part's size and share behind its bar."""
+
+_HELD: frozenset[PartName] = frozenset(("reserved", "arguments", "outputs", "constants", "global"))
+"""Parts that are there throughout; the others come and go."""
+
+_SMALL = 0.01
+"""Share of the scale below which a part is named, not drawn."""
+
+_FAR = 4
+"""How many times the need a limit may be to be drawn beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A part to draw, in bytes.
+
+    Attributes:
+        begin: where it begins, after all before it.
+        size: how long it is.
+        area: what it is filled with, as on the memory tab.
+    """
+
+    label: str
+    begin: int
+    size: int
+    area: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ruler:
+    """Where bars stand.
+
+    Attributes:
+        scale: bytes that the room stands for.
+        limit: the cell of the limit, `room` where it is none of them.
+        room: cells.
+        whole: bytes that shares are of.
+    """
+
+    scale: int
+    limit: int
+    room: int
+    whole: int
+
+
+def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs) -> Line:
+    """How much there is, how much is needed, and by how much that is too much; with toggles on, what they come to."""
+    spans: list[Span] = [(f" {clean(triage.space, glyphs.name == 'ascii')} ", "strong")]
+    wanted, limit = triage.wanted_bytes, triage.limit_bytes
+    if trial is not None and trial.chosen:
+        return _fitted(spans + _tried(triage, trial), _was(triage), width, glyphs)
+    if triage.is_request:
+        known = "free memory unknown" if limit is None else f"{limit_size(limit)} free"
+        spans += [(f"{known}   asked for ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
+        spans += _shortage(triage)
+    else:
+        spans.append(("limit unknown" if limit is None else limit_size(limit), "text"))
+        if wanted is None:
+            spans += _over(triage)
+        else:
+            spans += [("   needs ", "text"), (limit_size(wanted), "strong"), ("   ", "text"), *_over(triage)]
+    reserved = triage.reserved_bytes
+    beside = f"reserved {limit_size(reserved)} more" if reserved else ""
+    return _fitted(spans, beside, width, glyphs)
+
+
+def composition(triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    """The bars, and the mark of the limit below; parts that are too small, or too many for `height`, are named there.
+
+    Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding.
+
+    Args:
+        height: lines at most, the one of the mark included; None for as many as there are parts.
+    """
+    wanted = triage.wanted_bytes
+    scale, limit = _scale(triage)
+    if not scale or not triage.parts or (height is not None and height < 1):
+        return []
+    parts = _after(triage, trial)
+    room = max(8, width - LABEL - _SIZE)
+    least = scale * _SMALL
+    large = sorted((at for at, part in enumerate(triage.parts) if part.size_bytes >= least), key=lambda at: -parts[at])
+    padding = _padding(triage, trial)
+    most = len(large) if height is None else max(0, height - 1)
+    with_padding = padding is not None and padding >= least and most > len(large)
+    if height is None:
+        with_padding = padding is not None and padding >= least
+    cell = limit * room // scale if limit is not None else room
+    bars: list[Bar] = []
+    begin = 0
+    for part, size in zip(triage.parts, parts, strict=True):
+        bars.append(Bar(_label(part), begin, size, HELD if part.name in _HELD else USED))
+        begin += size
+    end = Bar("padding", begin - min(padding or 0, begin), min(padding or 0, begin), PADDING)
+    ruler = _Ruler(scale, cell, room, wanted or scale)
+    if most == 1 and len(large) > 1:  # one bar of all says more than one part of it
+        named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda at: -at[1])
+        named += [("padding", padding)] if padding and padding >= least else []
+        pieces = [bar for bar in (*bars, end) if bar.size >= least]
+        return [
+            _bar_line("in all", begin, pieces, ruler, width, glyphs),
+            _mark_line(triage, cell if limit is not None else None, named, room, width, glyphs),
+        ]
+    shown = set(large[:most])
+    drawn = [bar for at, bar in enumerate(bars) if at in shown] + ([end] if with_padding else [])
+    lines = [_bar_line(bar.label, bar.size, [bar], ruler, width, glyphs) for bar in drawn]
+    left_out = [(_label(part), parts[at]) for at, part in enumerate(triage.parts) if at not in shown]
+    if padding and not with_padding:
+        left_out.append(("padding", padding))
+    lines.append(_mark_line(triage, cell if limit is not None else None, left_out, room, width, glyphs))
+    return lines
+
+
+def most_lines(triage: Triage) -> int:
+    """Lines of `composition` where there is room for all parts."""
+    scale, _ = _scale(triage)
+    if not scale or not triage.parts:
+        return 0
+    least = scale * _SMALL
+    is_padded = triage.padding_bytes is not None and triage.padding_bytes >= least
+    return sum(part.size_bytes >= least for part in triage.parts) + is_padded + 1
+
+
+# --- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def _over(triage: Triage) -> list[Span]:
+    over, limit = triage.over_bytes, triage.limit_bytes
+    if over is None:
+        return []
+    if over > 0:
+        share = f" (+{percent(100 * over / limit, 0 if over * 10 > limit else 1)})" if limit else ""
+        return [(f"OVER BY {limit_size(over)}{share}", "bad")]
+    words = f"FITS, {limit_size(-over)} free"
+    if limit and limit + over > 0:
+        words += f" ({percent(100 * (limit + over) / limit, 0)} full)"
+    return [(words, "warn" if limit and -over * 10 < limit else "good")]
+
+
+def _shortage(triage: Triage) -> list[Span]:
+    over = triage.over_bytes
+    if over is None:
+        return []
+    return [(f"SHORT BY {limit_size(over)}", "bad")] if over > 0 else [("FREE MEMORY IS IN PIECES", "bad")]
+
+
+def _tried(triage: Triage, trial: Trial) -> list[Span]:
+    """What the chosen toggles come to."""
+    used, limit = trial.estimate.used_bytes, triage.limit_bytes
+    head: list[Span] = [(limit_size(limit) if limit is not None else "limit unknown", "text"), ("   ", "text")]
+    if used is None:
+        return [*head, (f"estimate: saves {limit_size(trial.estimate.saved_bytes)}", "warn")]
+    spans: list[Span] = [*head, (f"estimate {limit_size(used)}", "warn"), ("   ", "text")]
+    if limit is None:
+        return spans
+    if used > limit:
+        return [*spans, (f"STILL OVER BY {limit_size(used - limit)}", "bad")]
+    return [*spans, (f"FITS, {limit_size(limit - used)} free", "good")]
+
+
+def _was(triage: Triage) -> str:
+    return f"was {limit_size(triage.wanted_bytes)}" if triage.wanted_bytes is not None else ""
+
+
+def _fitted(spans: list[Span], right: str, width: int, glyphs: Glyphs) -> Line:
+    """The spans, and something at the right where there is room."""
+    gap = width - line_width(tuple(spans)) - len(right) - 1
+    if right and gap >= 2:
+        spans = [*spans, (" " * gap, "text"), (right, "dim")]
+    return fit(spans, width, glyphs)
+
+
+# --- the bars ------------------------------------------------------------------------------------------------------
+
+
+def _scale(triage: Triage) -> tuple[int, int | None]:
+    """Bytes that the bars' room stands for, and the limit within; None where it is unknown or far beyond the need."""
+    wanted, limit = triage.wanted_bytes or 0, triage.limit_bytes
+    if limit is not None and 0 < _FAR * wanted < limit:
+        return wanted, None
+    return max(wanted, limit or 0), limit
+
+
+def _label(part: Part) -> str:
+    return "in all" if part.name == "all" else part.name
+
+
+def _after(triage: Triage, trial: Trial | None) -> list[int]:
+    """Size of each part, with the chosen toggles where some are on: what buffers lose is their part's loss."""
+    sizes = [part.size_bytes for part in triage.parts]
+    if trial is None or not trial.chosen:
+        return sizes
+    names = [part.name for part in triage.parts]
+    for buffer, after in zip(triage.need.buffers, trial.estimate.sizes, strict=False):
+        name = part_of(buffer.category, triage.parts)
+        at = names.index(name) if name is not None else max(range(len(sizes)), key=sizes.__getitem__)
+        sizes[at] -= buffer.size_bytes - after
+    return [max(0, size) for size in sizes]
+
+
+def _padding(triage: Triage, trial: Trial | None) -> int | None:
+    """Padding, with the chosen toggles what that of the listed buffers shrinks by less."""
+    padding = triage.padding_bytes
+    if padding is None or trial is None or not trial.chosen:
+        return padding
+    mended = {
+        at
+        for toggle in triage.toggles
+        if toggle.key.startswith("padding") and toggle.key in trial.chosen
+        for at in toggle.buffers
+    }
+    for at, (buffer, after) in enumerate(zip(triage.need.buffers, trial.estimate.sizes, strict=False)):
+        before = buffer.padding_bytes or 0
+        padding -= before if at in mended else before - before * after // max(1, buffer.size_bytes)
+    return max(0, padding)
+
+
+def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, width: int, glyphs: Glyphs) -> Line:
+    """Bars in one line, later ones over earlier; the line of the limit, where there is more than that, crosses them."""
+    cells = [" "] * ruler.room
+    keys: list[Key] = ["text"] * ruler.room
+    for number, bar in enumerate(bars, 1):
+        before, filled = _filled(bar, ruler, glyphs, number < len(bars))
+        for at, glyph in enumerate(filled, before):
+            cells[at], keys[at] = glyph, sign_of(bar.area, glyphs)[1]
+    limit = ruler.limit
+    if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
+        cells[limit], keys[limit] = glyphs.vertical, "bad"
+    figures = f"{limit_size(size):>11} {percent(100 * size / ruler.whole, 0):>5}"
+    return fit(
+        [(f" {label:<{LABEL - 1}}", "dim"), *joined(zip(cells, keys, strict=True)), (figures, "text")], width, glyphs
+    )
+
+
+def _filled(bar: Bar, ruler: _Ruler, glyphs: Glyphs, in_cells: bool) -> tuple[int, str]:
+    """Blank cells before a bar, and its glyphs, whole cells where another follows; what is there has one at least."""
+    room, scale = ruler.room, ruler.scale
+    first = min(room - 1, round(bar.begin * room / scale))
+    eighths = max(1, round((bar.begin + bar.size) * room * 8 / scale) - first * 8) if bar.size > 0 else 0
+    eighths = min(eighths, (room - first) * 8)
+    full, rest = divmod(eighths, 8)
+    if glyphs.letters or in_cells:
+        return first, sign_of(bar.area, glyphs)[0] * max(full + (rest >= 4), eighths > 0)
+    return first, glyphs.full * full + (glyphs.bar[rest] if rest else "")
+
+
+def _mark_line(
+    triage: Triage, limit: int | None, left_out: list[tuple[str, int]], room: int, width: int, glyphs: Glyphs
+) -> Line:
+    """The mark of the limit under the bars, and the parts that have none."""
+    named = [f"{name} {binary_short(size)}" for name, size in left_out if size > 0]
+    rest = "  ".join(named)
+    if limit is None:
+        return fit([(f" {rest}", "dim")], width, glyphs)
+    at = min(limit, room - 1) + LABEL
+    word = f"{'free' if triage.is_request else 'limit'} {limit_size(triage.limit_bytes)}"
+    if at + 2 + len(word) <= width:
+        begin, text = at, f"{glyphs.up} {word}"
+    else:
+        begin, text = at - len(word) - 1, f"{word} {glyphs.up}"
+    if rest and width - (begin + len(text)) - 3 >= len(rest):
+        gap = width - begin - len(text) - len(rest) - 1
+        return fit([(" " * begin, "text"), (text, "warn"), (" " * gap, "text"), (rest, "dim")], width, glyphs)
+    left, right = begin - 3, width - begin - len(text) - 3
+    while named and len(rest) > max(left, right):
+        named.pop()
+        rest = "  ".join([*named, glyphs.ellipsis])
+    rest = rest if named else ""
+    if right > left:
+        return fit([(" " * begin, "text"), (text, "warn"), (f"  {rest}", "dim")], width, glyphs)
+    return fit([(f" {rest}".ljust(begin), "dim"), (text, "warn")], width, glyphs)

@@ -1,0 +1,123 @@
+"""Keys of the screen for memory that is full, and what its numbers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpuprof.parsers.memory.oom.triage import Triage
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.oom.draw.page import View
+
+_NEEDS = (
+    "needs: what the compiler or the runtime says the program takes; the limit is what there is for it. What the "
+    "system reserves is counted beside both, as newer compilers do, or in both, as older ones did."
+)
+_NEEDS_OF_MODULE = (
+    "needs: the module's peak, the most that is in memory at once; the limit is what there is for programs."
+)
+
+_MEANING = (
+    "The bars are the parts of the need, each beginning where the one before it ends, in the colours of the memory "
+    "tab; what is beyond the red line does not fit. Padding is no further part: it is in the others, drawn at their "
+    "end.",
+    "pad: size in memory over the size of the elements. A TPU stores the last two dimensions in tiles, 8 by 128 for "
+    "32-bit types, and fills up what an array leaves of them.",
+    "Savings are estimates: arithmetic on the listed buffers, before the compiler has looked at the changed program. "
+    "Savings of different advice may overlap; what-if counts every byte once. A change to try has the number of its "
+    "advice. Where lines are few, the arithmetic of an advice shows once its digit is pressed.",
+)
+
+_NAMES: Mapping[str, str] = {
+    "kind": "when it was",
+    "code": "the error's code",
+    "used_bytes": "what is in use",
+    "capacity": "the limit",
+    "capacity_bytes": "the limit",
+    "exceeded_bytes": "by how much it is too large",
+    "requested_bytes": "what was asked for",
+    "free_bytes": "what was free",
+    "reserved_bytes": "what the system reserves",
+    "program_bytes": "what the program takes",
+    "arguments_bytes": "arguments",
+    "output_bytes": "outputs",
+    "outputs_bytes": "outputs",
+    "shared_bytes": "outputs that share memory with arguments",
+    "global_bytes": "global data",
+    "scoped_bytes": "scoped memory",
+    "hlo_temp_bytes": "temporaries",
+    "tensor_core_bytes": "what TensorCores take",
+    "sparse_core_bytes": "what SparseCores take",
+    "unpadded_bytes": "temporaries without padding",
+    "peak_unpadded_bytes": "the peak without padding",
+    "fragmentation": "the share of gaps",
+    "fragmentation_bytes": "gaps between buffers",
+    "scoped_instruction": "what uses most scoped memory",
+    "peak_instruction": "what runs at the peak",
+    "memory_space": "which memory it is",
+    "buffers": "some buffers",
+}
+"""Figures for people, where their names are not words already."""
+
+
+def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tuple[str, str]]:
+    """Keys for the footer and what they do, the most useful first; the last one always shows."""
+    leave = ("q", "quit" if is_alone else "back")
+    if view.is_trying:
+        return [("space", "try"), ("j k", "move"), ("w", "advice"), ("?", "help"), leave]
+    keys = []
+    if triage.advice:
+        keys.append((f"1-{min(9, len(triage.advice))}" if len(triage.advice) > 1 else "1", "advice"))
+    if triage.need.buffers:
+        keys += [("Enter", "details")]
+    if triage.toggles:
+        keys.append(("w", "what if"))
+    if total > 1:
+        keys.append(("n", "next error"))
+    keys += [("y", "copy"), ("?", "help")]
+    if triage.need.buffers:
+        keys += [("b", "by source"), ("s", "sort"), ("/", "filter"), ("e", "edit source")]
+    return [*keys, leave]
+
+
+def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: Glyphs) -> list[Line]:
+    """The keys that do something here, and what the numbers mean."""
+    rows = [
+        ("1-9", "Choose advice: its sums, its buffer; again: all of it"),
+        ("j k, down up", "Next, previous buffer"),
+        ("PgDn PgUp, Home End", "One screen down, up; first, last"),
+        ("Enter", "All about the buffer, and its source lines"),
+        ("e", "Open the source line in $EDITOR"),
+        ("s S", "Sort by the next, previous column"),
+        ("b, g", "Group by source line"),
+        ("/", "Only buffers with these words"),
+        ("w", "What if: try changes (space or digits)"),
+    ]
+    if total > 1:
+        rows.append(("n N, ] [", "Next, previous error of the log"))
+    rows += [
+        ("y", "Copy a summary of twelve lines"),
+        ("T", "Light or dark background"),
+        ("Esc", "Back one level"),
+        ("q", "Quit" if is_alone else "Back"),
+    ]
+    lines = [fit([("Keys", "title")], width, glyphs)]
+    lines += [fit([(f"{keys:<21}", "key"), (words, "text")], width, glyphs) for keys, words in rows]
+    lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs)]
+    for words in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
+        lines += wrap(words, width, "text", glyphs)
+    if triage.unknown:
+        lines += [fit([], width, glyphs), fit([("What is not known", "title")], width, glyphs)]
+        for why, names in _by_reason(triage.unknown).items():
+            lines += wrap(f"{', '.join(names)}: {why}", width, "text", glyphs)
+    return lines
+
+
+def _by_reason(unknown: Mapping[str, str]) -> dict[str, list[str]]:
+    """What is unknown in words, by why."""
+    found: dict[str, list[str]] = {}
+    for name, why in sorted(unknown.items()):
+        words = _NAMES.get(name) or name.removesuffix("_bytes").replace("_", " ")
+        if words not in (names := found.setdefault(why, [])):
+            names.append(words)
+    return found

@@ -1,0 +1,230 @@
+"""Memory that is full, on one screen: by how much, what for, what to do first, and the largest buffers.
+
+`compose` fits it to a screen; without a height it draws all of it, as the report does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.oom.draw.advice import advice_lines, least_lines, toggle_lines
+from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
+from tpuprof.tui.pages.oom.draw.card import buffer_card
+from tpuprof.tui.pages.oom.draw.table import Row, Sort, rows_of, table_lines
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+_LEAST_ROWS = 4
+"""Rows of the table that it keeps when lines are few."""
+
+_CARD = 150
+"""Cells from which on the card of the buffer under the cursor stands beside the table."""
+
+_REMARK, _MOST_REMARKS = 18, 3
+"""Lines from which on a remark is shown above a table, and how many where there are many lines."""
+
+_AIRY = 34
+"""Lines from which on blank lines stand between the sections."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the user looks at.
+
+    Attributes:
+        cursor: row of the table under the cursor, -1 for none.
+        first: the first row shown.
+        advice: the advice that was chosen.
+        is_trying: toggles stand in the place of the advice.
+        toggle: the toggle under the cursor then.
+        sort: what the table is sorted by.
+        grouped: a row for each source line.
+        words: the filter.
+    """
+
+    cursor: int = -1
+    first: int = 0
+    advice: int | None = None
+    is_trying: bool = False
+    toggle: int = 0
+    sort: Sort = "size"
+    grouped: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The page in lines.
+
+    Attributes:
+        first_row_line: line of the first row of the table; -1 where none shows.
+        room: rows that fit.
+        first: the first row shown.
+        rows: all rows of the table.
+    """
+
+    lines: tuple[Line, ...]
+    first_row_line: int
+    room: int
+    first: int
+    rows: tuple[Row, ...]
+
+
+def compose(
+    triage: Triage,
+    trial: Trial | None,
+    view: View,
+    width: int,
+    height: int | None,
+    glyphs: Glyphs,
+    rows: tuple[Row, ...] | None = None,
+    excerpt: SourceExcerpt | None = None,
+) -> Composed:
+    """The page.
+
+    Args:
+        trial: what the toggles come to; None before any was looked at.
+        height: lines that there are; None for as many as it takes.
+        rows: the table's rows where they are known already.
+        excerpt: source lines of the buffer under the cursor, for its card.
+    """
+    if rows is None:
+        rows = rows_of(triage, trial, view.sort, view.words, view.grouped)
+    lines = [verdict_line(triage, trial, width, glyphs), *_remarks(triage, width, height, glyphs)]
+    bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
+    lines += composition(triage, trial, width, bars, glyphs)
+    blank = fit([], width, glyphs)
+    lines += [blank] * gaps
+    if view.is_trying:
+        lines.append(rule("What if?", width, glyphs, "estimates from the listed buffers"))
+        lines += toggle_lines(triage, trial, width, advice_room, glyphs, view.toggle if view.cursor >= 0 else -1)
+    else:
+        lines.append(rule("What to do first", width, glyphs, "savings are estimates" if triage.advice else ""))
+        lines += advice_lines(triage, width, advice_room, glyphs, view.advice)
+    if not triage.need.buffers:
+        return Composed(_filled(lines, width, height, glyphs), -1, 0, 0, rows)
+    lines += [blank] * gaps
+    lines.append(rule(_table_title(triage, rows, view), width, glyphs, _table_note(view)))
+    room = len(rows) if height is None else max(1, height - len(lines) - 1)
+    first = _first(view, room, len(rows))
+    marked = frozenset(
+        triage.advice[view.advice].buffers if view.advice is not None and view.advice < len(triage.advice) else ()
+    )
+    start = len(lines) + 1
+    with_card = height is not None and width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
+    left = width * 11 // 20 if with_card else width
+    sort = None if height is None else view.sort
+    table = table_lines(triage, rows, left, glyphs, view.cursor, marked, sort, first, room)
+    if with_card:
+        card = buffer_card(triage, rows[view.cursor], width - left - 3, glyphs, excerpt)[: room + 1]
+        edge: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * (room + 1)
+        table = beside((table, edge, card), (left, 3, width - left - 3))
+    lines += table
+    if not rows:
+        lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
+    return Composed(_filled(lines, width, height, glyphs), start if rows else -1, room, first, rows)
+
+
+def head_line(triage: Triage, at: int, total: int, width: int, glyphs: Glyphs) -> Line:
+    """Where we are: what this is, in which log and line, of which program, and how often it is there.
+
+    Args:
+        at: index of the error among `total`.
+    """
+    ascii_only = glyphs.name == "ascii"
+    spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
+    facts = [KIND_WORDS[triage.kind]]
+    if triage.device:
+        facts.append(triage.device)
+    if triage.count > 1:
+        facts.append(f"{triage.count:,} times in the log")
+    tail = f"error {at + 1} of {total}" if total > 1 else ""
+    title = clean(triage.title or "", ascii_only)
+    where = clean(triage.where, ascii_only)
+    room = width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)
+    names = [name for name in (where, title) if name]
+    each = max(8, (room - 4 * len(names)) // max(1, len(names)))
+    if sum(map(len, names)) + 3 * len(names) > room:
+        spare = sum(max(0, each - len(name)) for name in names)
+        names = [cut_middle(name, each + spare, glyphs) for name in names]
+    for place, name in enumerate(names):
+        spans += [(f"  {glyphs.dot}  " if place else "", "dim"), (name, "text" if place else "strong")]
+    for fact in facts:
+        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
+        if line_width(tuple(spans)) + len(words) + (len(tail) + 2 if tail else 0) <= width:
+            spans.append((words, "dim"))
+    if tail:
+        gap = max(1, width - line_width(tuple(spans)) - len(tail) - 1)
+        spans += [(" " * gap, "text"), (tail, "warn")]
+    return fit(spans, width, glyphs)
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def _remarks(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
+    """What to know before the figures: the error's own words where there are no figures, and what is missing."""
+    lines: list[Line] = []
+    ascii_only = glyphs.name == "ascii"
+    if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
+        words = clean(triage.sentence, ascii_only)
+        code = f"{triage.code} " if triage.code and triage.code not in words else ""
+        lines += wrap(code + words, width, "dim", glyphs, [(" ", "text")])[: None if height is None else 3]
+    remarks = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
+    remarks += list(triage.notes)
+    texts = [clean(remark, ascii_only) for remark in remarks]
+    if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
+        room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
+        return lines + [line for text in texts for line in wrap(text, width, "warn", glyphs, [(" ! ", "warn")])][:room]
+    for text in texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]:
+        lines.append(fit([(" ! ", "warn"), (cut(text, width - 3, glyphs), "warn")], width, glyphs))
+    return lines
+
+
+def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> tuple[int | None, int | None, int]:
+    """Lines of the bars, lines of the advice, and blank lines before each section."""
+    if height is None:
+        return None, None, 1
+    bars_wanted = most_lines(triage)
+    entries = max(1, len(triage.toggles)) if is_trying else least_lines(triage)
+    if not triage.need.buffers:
+        bars = min(bars_wanted, max(0, height - taken - 4))
+        return bars, max(1, height - taken - bars - 1), 0
+    gaps = 1 if height >= _AIRY else 0
+    free = height - taken - 3 - 2 * gaps - _LEAST_ROWS  # two rules and the headings
+    bars = min(bars_wanted, max(2, free - entries)) if free - entries >= 1 else min(bars_wanted, 2)
+    advice = max(1, min(entries, free - bars))
+    spare = free - bars - advice
+    rows = min(len(triage.need.buffers) - _LEAST_ROWS, spare // 2)
+    more = min(max(0, spare - max(0, rows)), 2 * entries) if not is_trying else 0
+    return bars, advice + more, gaps
+
+
+def _first(view: View, room: int, count: int) -> int:
+    """The first row shown, so that the cursor is among them and no room is wasted."""
+    if view.cursor >= 0:
+        return shown_top(view.cursor, view.first, room, count)
+    return max(0, min(view.first, count - room))
+
+
+def _table_title(triage: Triage, rows: tuple[Row, ...], view: View) -> str:
+    total = len(triage.need.buffers)
+    if view.grouped:
+        return f"Source lines ({len(rows)} of {total} buffers)"
+    shown = f"{len(rows)} of {total}" if view.words else f"{total}"
+    return f"{'All buffers at the peak' if triage.need.is_whole else 'Largest buffers'} ({shown})"
+
+
+def _table_note(view: View) -> str:
+    return f"/{view.words}" if view.words else ""
+
+
+def _filled(lines: list[Line], width: int, height: int | None, glyphs: Glyphs) -> tuple[Line, ...]:
+    if height is None:
+        return tuple(lines)
+    return tuple(lines[:height] + [fit([], width, glyphs)] * (height - len(lines)))

@@ -1,0 +1,1 @@
+"""Reports of out-of-memory triage."""

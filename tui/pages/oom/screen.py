@@ -1,0 +1,275 @@
+"""The screen for memory that is full: of the errors of a log, or of a module that is nearly as large as the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.parsers.memory.oom.triage import trial as try_out
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
+from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
+from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
+from tpuprof.tui.pages.oom.draw.page import Composed, View, head_line
+from tpuprof.tui.pages.oom.draw.page import compose as drawn
+from tpuprof.tui.pages.oom.draw.table import SORTS, Row, instruction_of, rows_of
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.page_screen import PageScreen
+from tpuprof.tui.widgets.popup import Reader
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+Try = Callable[[Triage, frozenset[str]], Trial]
+
+
+class TriageScreen(PageScreen):
+    """Shows what is too large and what to do about it.
+
+    Args:
+        triages: one for each error; each is asked for when it is shown, and only then.
+        look: palette and glyphs.
+        environ: for the clipboard.
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+        try_out: what toggles come to; a test puts its own here.
+    """
+
+    def __init__(
+        self,
+        triages: Sequence[Triage],
+        look: Look,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+        try_out: Try = try_out,
+    ) -> None:
+        super().__init__(look, environ, note, is_alone)
+        self.triages = triages
+        self.at = 0
+        self.view: View = View(cursor=0)
+        self.trial: Trial | None = None
+        self._try = try_out
+        self._excerpts: dict[str, SourceExcerpt | None] = {}
+        self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
+        self.composed: Composed | None = None
+
+    # --- the rows
+
+    @property
+    def triage(self) -> Triage:
+        """What is shown."""
+        return self.triages[self.at]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The table's rows, made anew where what they depend on has changed."""
+        view = self.view
+        chosen = self.trial.chosen if self.trial is not None else frozenset()
+        key = (self.at, view.sort, view.words, view.grouped, chosen)
+        if self._rows[0] != key:
+            self._rows = (key, rows_of(self.triage, self.trial, view.sort, view.words, view.grouped))
+        return self._rows[1]
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
+
+    # --- drawing
+
+    def draw_head(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """Which error it is."""
+        return head_line(self.triage, self.at, len(self.triages), width, glyphs)
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """What is too large, the advice or the toggles, and the table."""
+        excerpt = self._excerpt(self.row) if width >= 100 else None
+        self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt)
+        self.view = replace(self.view, first=self.composed.first)
+        return self.composed.lines
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """The keys of what is shown."""
+        return foot_keys(self.triage, self.view, len(self.triages), self._is_alone)
+
+    def _excerpt(self, row: Row | None) -> SourceExcerpt | None:
+        """Lines around the place that the row's largest buffer comes from, where that file is here."""
+        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
+
+        source = self.triage.need.buffers[row.buffers[0]].source if row is not None else None
+        if not source:
+            return None
+        if source not in self._excerpts:
+            self._excerpts[source] = source_excerpt(source, 3, 3)
+        return self._excerpts[source]
+
+    # --- keys
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The keys of this screen."""
+        return {
+            "enter": self.enter,
+            "space": self._space,
+            "s": partial(self._sort, 1),
+            "S": partial(self._sort, -1),
+            "b": self._group,
+            "g": self._group,
+            "w": self._what_if,
+            "slash": self._begin_filter,
+            "y": self._copy,
+            "e": self._edit,
+            "n": partial(self._show, 1),
+            "right_square_bracket": partial(self._show, 1),
+            "N": partial(self._show, -1),
+            "left_square_bracket": partial(self._show, -1),
+            "T": self.swap_background,
+            "question_mark": self._help,
+            "escape": self._back,
+            "q": self.leave,
+        }
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor, over the toggles while trying."""
+        room = self.composed.room if self.composed is not None else 1
+        by = rows + round(screens * room)
+        if self.view.is_trying:
+            most = len(self.triage.toggles) - 1
+            self.view = replace(self.view, toggle=max(0, min(self.view.toggle + by, most)))
+        else:
+            self.point(self.view.cursor + by)
+
+    def point(self, at: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.view = replace(self.view, cursor=max(0, min(at, len(self.rows) - 1)))
+
+    def number(self, number: int) -> None:
+        """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""
+        if self.view.is_trying:
+            self._tick_number(number)
+            return
+        at = number - 1
+        if at >= len(self.triage.advice):
+            self._flash = f"There is no advice {number}."
+            return
+        if self.view.advice == at:
+            self.open(Reader(self.look, f"Advice {at + 1}", partial(advice_card, self.triage, at)))
+            return
+        self.view = replace(self.view, advice=at)
+        about = self.triage.advice[at].buffers
+        found = next((place for place, row in enumerate(self.rows) if about and about[0] in row.buffers), None)
+        if found is not None:
+            self.point(found)
+
+    def _tick_number(self, number: int) -> None:
+        numbers = self.triage.toggle_numbers
+        if number in numbers:
+            self.view = replace(self.view, toggle=numbers.index(number))
+            self._tick()
+        elif number <= len(self.triage.advice):
+            self._flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
+        else:
+            self._flash = f"There is no change {number}."
+
+    def enter(self) -> None:
+        """All of the buffer under the cursor; ticks the toggle while trying."""
+        if self.view.is_trying:
+            self._tick()
+        elif self.row is not None:
+            buffer = self.triage.need.buffers[self.row.buffers[0]]
+            title = self.row.title or instruction_of(buffer) or "Buffer"
+            self.open(Reader(self.look, title, partial(self._card_lines, self.row)))
+
+    def _card_lines(self, row: Row, width: int, glyphs: Glyphs) -> list[Line]:
+        return buffer_card(self.triage, row, width, glyphs, self._excerpt(row))
+
+    def _space(self) -> None:
+        if self.view.is_trying:
+            self._tick()
+        else:
+            self.move(0, 1)
+
+    def _sort(self, by: int) -> None:
+        at = (SORTS.index(self.view.sort) + by) % len(SORTS)
+        self.view = replace(self.view, sort=SORTS[at], cursor=0, first=0)
+        self._flash = f"Sorted by {SORTS[at]}."
+
+    def _group(self) -> None:
+        self.view = replace(self.view, grouped=not self.view.grouped, cursor=0, first=0)
+
+    def _what_if(self) -> None:
+        """Begins to try, or goes back to the advice; what is ticked stays ticked."""
+        if not self.triage.toggles:
+            self._flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.name == "ascii")
+            return
+        if self.trial is None:
+            self.trial = self._try(self.triage, frozenset())
+        self.view = replace(self.view, is_trying=not self.view.is_trying)
+
+    def _tick(self) -> None:
+        if self.trial is None or not self.triage.toggles:
+            return
+        key = self.triage.toggles[self.view.toggle].key
+        self.trial = self._try(self.triage, self.trial.chosen ^ {key})
+
+    def _show(self, by: int) -> None:
+        """The next or previous error."""
+        total = len(self.triages)
+        if total < 2:
+            self._flash = "There is one error only." if self.triage.kind != "module" else ""
+            return
+        self.at = (self.at + by) % total
+        self.view = View(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
+        self.trial = None
+
+    def _back(self) -> None:
+        """One level back: from trying, the ticks, the advice, the filter; at last the screen, where one is below."""
+        if self.view.is_trying:
+            self.view = replace(self.view, is_trying=False)
+        elif self.trial is not None and self.trial.chosen:
+            self.trial = None
+        elif self.view.advice is not None:
+            self.view = replace(self.view, advice=None)
+        elif self.view.words:
+            self.filter("")
+        elif not self._is_alone:
+            self.leave()
+
+    # --- filter
+
+    def _begin_filter(self) -> None:
+        if self.triage.need.buffers:
+            self._prompt = self.view.words
+
+    def filter(self, words: str) -> None:
+        """Shows the rows that hold all words."""
+        self.view = replace(self.view, words=words, cursor=0, first=0)
+
+    # --- popups, clipboard, editor
+
+    def _help(self) -> None:
+        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
+        self.open(Reader(self.look, "Help", lines))
+
+    def _copy(self) -> None:
+        self.copy(summary(self.triage))
+
+    def _edit(self) -> None:
+        """Opens the user's editor at the source line, where that file is here."""
+        from tpuprof.tui.terminal.editor import edit  # noqa: PLC0415
+
+        excerpt = self._excerpt(self.row)
+        if excerpt is None:
+            source = self.triage.need.buffers[self.row.buffers[0]].source if self.row is not None else None
+            named = clean(source or "", self.look.glyphs.name == "ascii")
+            self._flash = f"{named} is not on this machine." if source else "No source line is known for it."
+            return
+        line = excerpt.first_line + excerpt.marked
+        self._flash = edit(self.app, excerpt.path, line, self._environ)

@@ -1,0 +1,149 @@
+"""The roofline page in cells: the plot, and a line of figures on the device and the program."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.loglog import roofline_plot
+from tpuprof.tui.draw.loglog_scene import Point, Roof
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tpuprof.parsers.ops.roofline import Rates
+    from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
+
+DECADES_BELOW_PEAK = 6
+
+MOST_POINTS = 2000
+"""Ops with a point of their own in the plot: those with most self time."""
+
+
+def roofline_chart(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int | None = None) -> list[Line]:
+    """Lines of figures and the plot below them; `row` is the op under the cursor, in the ops page."""
+    above = figures(page, width, glyphs)
+    return [*above, *plot(page, width, height - len(above), glyphs, row)]
+
+
+def figures(page: RooflinePage, width: int, glyphs: Glyphs) -> list[Line]:
+    """The peaks, and how near program and steps come to the roof."""
+    ascii_only = glyphs.name == "ascii"
+    peaks = page.ops.peaks
+    device = clean(page.ops.device_type or "device unknown", ascii_only)
+    spans: list[Span] = [(f" {device}", "strong")]
+    if peaks.flops_per_second is None and peaks.hbm is None:
+        return [fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")], width, glyphs)]
+    spans += [("  peak ", "dim"), (f"{flop_rate(_giga(peaks.flops_per_second))}FLOP/s", "text")]
+    spans += [("  HBM ", "dim"), (f"{byte_rate(peaks.hbm)}B/s", "text")]
+    if peaks.vmem_read is not None and width >= 100:
+        spans += [("  VMEM read ", "dim"), (f"{byte_rate(peaks.vmem_read)}B/s", "text")]
+        spans += [(" write ", "dim"), (f"{byte_rate(peaks.vmem_write)}B/s", "text")]
+    spans += [("  ridge ", "dim"), (f"{intensity(peaks.ridge_point)} FLOP/B", "text")]
+    program: list[Span] = [(" P", "strong"), (" program ", "dim"), *_reached(page.program)]
+    if len(page.average_step):
+        steps = len(page.steps)
+        reached = share(float(page.average_step.rates.efficiency[0]))
+        program += [("  s", "strong"), (f" {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
+    missing = _not_drawn(page)
+    if sum(len(text) for text, _ in (*program, *missing)) > width:
+        return [fit(spans, width, glyphs), fit(program, width, glyphs), fit(missing, width, glyphs)]
+    return [fit(spans, width, glyphs), fit([*program, *missing], width, glyphs)]
+
+
+def _not_drawn(page: RooflinePage) -> list[Span]:
+    """How many ops have no point: without FLOPs or bytes there is no place for them on logarithmic axes."""
+    rates = page.ops.rates
+    has_flops, has_bytes = rates.flops_per_second > 0, bounding_intensity(rates) > 0
+    slow = page.counts & has_flops & has_bytes & (rates.flops_per_second <= _floor(page))
+    groups = (
+        (page.counts & ~has_flops, "without FLOPs"),
+        (page.counts & has_flops & ~has_bytes, "without bytes"),
+        (slow, f"below {flop_rate(_floor(page) / 1e9)}FLOP/s"),
+    )
+    parts = [
+        f"{count(int(rows.sum()))} {words} ({share(float(page.ops.self_fraction[rows].sum()))})"
+        for rows, words in groups
+        if rows.any()
+    ]
+    return [(f" not plotted: {', '.join(parts)}", "dim")] if parts else []
+
+
+def _floor(page: RooflinePage) -> float:
+    """FLOP/s below which an op has no point: it would make the plot so high that no one sees the roof."""
+    return (page.ops.peaks.flops_per_second or 0.0) * 10.0**-DECADES_BELOW_PEAK
+
+
+def _reached(points: RooflinePoints) -> list[Span]:
+    """How near the first point is to the roof, and to which part of it."""
+    rates = points.rates
+    bound, efficiency = rates.bound_name(0), float(rates.efficiency[0])
+    if bound == "unknown":
+        return [("unknown", "dim")]
+    words = f" of roof, {bound}-bound, {intensity(float(rates.operational_intensity[0]))} FLOP/B"
+    return [(share(efficiency), "strong"), (words, "text")]
+
+
+def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int | None = None) -> list[Line]:
+    """The ops, coloured by class, the steps and the program under the roof."""
+    rates, fraction = page.ops.rates, page.ops.self_fraction
+    intensities = bounding_intensity(rates)
+    points: list[Point] = []
+    cursor, floor = None, _floor(page)
+    shown = [at for at in range(min(len(page.ops), MOST_POINTS)) if page.counts[at]]
+    if row is not None and row >= MOST_POINTS and page.counts[row]:
+        shown.append(row)
+    for at in shown:
+        x, y = float(intensities[at]), float(rates.flops_per_second[at])
+        if not (math.isfinite(x) and math.isfinite(y) and x > 0 and y > floor):
+            continue
+        if at == row:
+            cursor = len(points)
+        kind = page.ops.op_class[at]
+        weight = float(fraction[at]) if math.isfinite(float(fraction[at])) else 0.0
+        points.append(Point(x, y, CLASS_STYLE[kind], CLASS_LETTER[kind], weight))
+    points += _whole(page.steps, "s") + _whole(page.program, "P")
+    return roofline_plot(points, _roofs(page), page.ops.peaks.flops_per_second, width, height, glyphs, cursor)
+
+
+def _whole(points: RooflinePoints, letter: str) -> list[Point]:
+    """Steps or the program: they stand before the ops that share their cell."""
+    rates = points.rates
+    pairs = zip(bounding_intensity(rates).tolist(), rates.flops_per_second.tolist(), strict=True)
+    weight = 1.0 if letter == "P" else 0.5
+    return [Point(x, y, "strong", letter, weight, is_spelt=True) for x, y in pairs if x > 0 and y > 0]
+
+
+def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
+    """float64[n]: FLOPs by byte of the memory that bounds an op, of all memories for one that compute bounds.
+
+    So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
+    """
+    import numpy as np  # noqa: PLC0415 - not before a profile is open
+
+    found = rates.operational_intensity.copy()
+    for at, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
+        rows = np.flatnonzero((rates.bound_by == at) & (rates.bandwidth[:, column] > 0))
+        found[rows] = rates.flops_per_second[rows] / rates.bandwidth[rows, column]
+    return found
+
+
+def _roofs(page: RooflinePage) -> list[Roof]:
+    peaks = page.ops.peaks
+    known = (
+        ("HBM", peaks.hbm),
+        ("CMEM rd", peaks.cmem_read),
+        ("CMEM wr", peaks.cmem_write),
+        ("VMEM rd", peaks.vmem_read),
+        ("VMEM wr", peaks.vmem_write),
+    )
+    return [Roof(name, rate) for name, rate in known if rate is not None]
+
+
+def _giga(value: float | None) -> float | None:
+    return None if value is None else value / 1e9

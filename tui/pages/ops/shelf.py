@@ -1,0 +1,136 @@
+"""What the views of the ops tab have in common: the pages they show, what is fetched for their cards, what each can do.
+
+What takes time, parsing an HLO module and reading a source file, a view asks the `Shelf` for and draws without until it
+is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from tpuprof.tui.draw.source_lines import SourceExcerpt
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.ops.card import op_card
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.hlo.modules import HloModule
+    from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.pages.ops.roofline import RooflinePage
+
+
+@dataclass(frozen=True, slots=True)
+class OpPages:
+    """What the ops tab shows of one host, or of all; the framework ops come later, they need the host's lines.
+
+    Attributes:
+        profile, profile_without_idle: the trees.
+        roofline, roofline_without_feeds: with and without infeed and outfeed ops.
+        modules: the HLO modules of each host.
+    """
+
+    profile: OpProfilePage
+    profile_without_idle: OpProfilePage
+    roofline: RooflinePage
+    roofline_without_feeds: RooflinePage
+    modules: tuple[HloModules, ...]
+
+    @property
+    def ops(self) -> OpsPage:
+        """The HLO ops that everything else is made of."""
+        return self.profile.ops
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What was fetched for the cards, by program id or source; `want` starts fetching what is not there yet.
+
+    Attributes:
+        modules: parsed HLO modules; None for a program whose module the profile lacks.
+        excerpts: lines of source files; None where the file is not on this machine.
+        named: program ids whose modules the profile holds.
+    """
+
+    want: Callable[[int | str], None]
+    named: frozenset[int] = frozenset()
+    modules: dict[int, HloModule | None] = field(default_factory=dict)
+    excerpts: dict[str, SourceExcerpt | None] = field(default_factory=dict)
+
+    def put(self, key: int | str, value: HloModule | SourceExcerpt | None) -> None:
+        """Keeps what was fetched for a program id or a source."""
+        if isinstance(key, int):
+            assert not isinstance(value, SourceExcerpt)
+            self.modules[key] = value
+        else:
+            assert value is None or isinstance(value, SourceExcerpt)
+            self.excerpts[key] = value
+
+    def module(self, program_id: int) -> HloModule | None:
+        """A module, if it is parsed already."""
+        if program_id in self.named and program_id not in self.modules:
+            self.want(program_id)
+        return self.modules.get(program_id)
+
+    def excerpt(self, source: str) -> SourceExcerpt | None:
+        """Lines around a place in a source file, if they are read already."""
+        if source and source not in self.excerpts:
+            self.want(source)
+        return self.excerpts.get(source)
+
+
+class View(Protocol):
+    """One way to look at the ops.
+
+    Attributes:
+        commands: what keys do in this view besides moving.
+        has_low_card: the card is worth its room on a low screen.
+    """
+
+    commands: tuple[str, ...]
+    has_low_card: bool
+
+    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """At most `height` lines, headings included."""
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+
+    def move(self, across: int, down: int) -> None:
+        """One step of the cursor."""
+
+    def jump(self, rows: int) -> None:
+        """So many rows down, as far as there are any."""
+
+    def enter(self) -> bool:
+        """Opens or closes what is under the cursor; False where there is nothing to open."""
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it, or nothing."""
+
+    def search(self, text: str) -> str:
+        """Filters, or moves to the first match; says how much was found."""
+
+    def next_match(self, direction: int) -> str:
+        """Moves to another match."""
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor."""
+
+    @property
+    def op_row(self) -> int | None:
+        """Row in the ops page of the op under the cursor, or of the longest one of its group."""
+
+
+def hlo_card(pages: OpPages, row: int, shelf: Shelf, width: int, glyphs: Glyphs) -> list[Line]:
+    """The card of an HLO op, with what is fetched so far."""
+    from tpuprof.parsers.pages.ops.details import op_details  # noqa: PLC0415 - numpy and protobuf, not at start
+
+    details = op_details(pages.ops, row, shelf.module(int(pages.ops.table.program_id[row])))
+    return op_card(pages.ops, details, width, glyphs, shelf.excerpt(details.source))

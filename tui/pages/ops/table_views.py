@@ -1,0 +1,303 @@
+"""The tables of the ops tab: HLO ops, framework ops, and the roofline with its plot above the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.layout import fit
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_line
+from tpuprof.tui.pages.ops.card import framework_card
+from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns, roofline_columns
+from tpuprof.tui.pages.ops.roofline import roofline_chart
+from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
+from tpuprof.tui.pages.ops.table_state import TableState
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tpuprof.parsers.ops.filter import OpColumns
+    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.pages.ops.roofline import RooflinePage
+
+
+class TableView:
+    """The table of HLO ops; base of the other tables.
+
+    Attributes:
+        state: what it shows.
+        is_filter_wrong: the text given last is no filter; the rows are those of the one before.
+    """
+
+    commands: tuple[str, ...] = ("sort", "reverse")
+    has_low_card = True
+
+    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+        import numpy  # noqa: PLC0415 - not at start
+
+        self._pages = pages
+        self._shelf = shelf
+        self.state = TableState(numpy.arange(self._length(), dtype=numpy.int64))
+        self._page_rows = 1
+        self._columns: tuple[tuple[Glyphs, list[Column]], ...] = ()
+        self._looked_at: OpColumns | None = None
+        self.is_filter_wrong = False
+
+    # --- what differs between tables
+
+    def _length(self) -> int:
+        return len(self._pages.ops)
+
+    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
+        return hlo_op_columns(self._pages.ops, glyphs)
+
+    def _order(self, key: str, descending: bool) -> NDArray[np.int64]:
+        from tpuprof.parsers.pages.ops.order import hlo_op_order  # noqa: PLC0415
+
+        return hlo_op_order(self._pages.ops, key, descending)
+
+    def _searched(self) -> OpColumns:
+        return hlo_search_columns(self._pages.ops)
+
+    # ---
+
+    @property
+    def _search_columns(self) -> OpColumns:
+        if self._looked_at is None:
+            self._looked_at = self._searched()
+        return self._looked_at
+
+    def columns(self, glyphs: Glyphs) -> list[Column]:
+        """All columns, made once for a set of characters."""
+        if not self._columns or self._columns[0][0] != glyphs:
+            self._columns = ((glyphs, self._make_columns(glyphs)),)
+        return self._columns[0][1]
+
+    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """Heading and rows, at most `height` lines."""
+        state = self.state
+        room = self._page_rows = max(1, height - 1)
+        state.scroll(room)
+        everything = self.columns(glyphs)
+        state.shift = min(state.shift, most_shift(everything, width))
+        columns = chosen_columns(everything, width, state.shift)
+        lines = [header_line(columns, width, glyphs, state.sort, state.descending)]
+        if not len(state.rows):
+            words = f" no row matches {state.filter_text}" if state.filter_text else " no ops"
+            return [*lines, fit([(words, "dim")], width, glyphs)]
+        shown = state.rows[state.top : state.top + room].tolist()
+        for at, row in enumerate(shown, state.top):
+            lines.append(row_line(columns, row, at == state.cursor, width, glyphs))
+        return lines
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        row = self.state.row
+        return [] if row is None else hlo_card(self._pages, row, self._shelf, width, glyphs)
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+        state = self.state
+        place = f"{count(state.cursor + 1 if len(state.rows) else 0)} of {count(len(state.rows))}"
+        return f"{place} (filtered from {count(state.total)})" if state.filter_text else place
+
+    def move(self, across: int, down: int) -> None:
+        """One step of the cursor."""
+        if across:
+            self.state.shift = max(0, self.state.shift + across)
+        else:
+            self.state.move(down)
+
+    def jump(self, rows: int) -> None:
+        """So many rows down."""
+        self.state.move(rows)
+
+    def enter(self) -> bool:
+        """Opens or closes what is under the cursor; False where there is nothing to open."""
+        return False
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        state = self.state
+        if name == "reverse":
+            state.descending = not state.descending
+        else:
+            from tpuprof.parsers.pages.ops.order import TEXT_KEYS  # noqa: PLC0415
+
+            columns = self._columns[0][1] if self._columns else []
+            keys = tuple(dict.fromkeys(column.key for column in columns if column.key))
+            state.next_sort(keys or ("self",), lambda key: key not in TEXT_KEYS)
+        self._arrange(self._kept())
+        return f"sorted by {state.sort}, {'largest' if state.descending else 'smallest'} first"
+
+    def _kept(self) -> NDArray[np.bool_] | None:
+        from tpuprof.parsers.ops.filter import parse_filter  # noqa: PLC0415
+
+        return parse_filter(self.state.filter_text).mask(self._search_columns) if self.state.filter_text else None
+
+    def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
+        order = self._order(self.state.sort, self.state.descending)
+        self.state.show(order if kept is None else order[kept[order]])
+
+    def search(self, text: str) -> str:
+        """Filters, or moves to the first match; says how much was found."""
+        from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415
+
+        try:
+            kept = parse_filter(text).mask(self._search_columns) if text.strip() else None
+        except FilterError as error:
+            self.is_filter_wrong = True
+            return str(error)
+        self.is_filter_wrong = False
+        self.state.filter_text = text.strip()
+        self._arrange(kept)
+        return counted(len(self.state.rows), "row") if text.strip() else ""
+
+    def next_match(self, direction: int) -> str:
+        """Moves to another match."""
+        self.state.move(direction)
+        return f"row {self.state.cursor + 1} of {len(self.state.rows)}" if len(self.state.rows) else "no match"
+
+    def show_op(self, row: int) -> None:
+        """Goes to an op; a filter that hides it is dropped."""
+        if not self.state.go_to(row):
+            self.state.filter_text = ""
+            self._arrange(None)
+            self.state.go_to(row)
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor."""
+        row = self.state.row
+        return None if row is None else self._pages.ops.table.name[row]
+
+    @property
+    def op_row(self) -> int | None:
+        """Row in the ops page of the op under the cursor."""
+        return self.state.row
+
+
+class FrameworkView(TableView):
+    """The table of framework ops."""
+
+    def __init__(self, pages: OpPages, shelf: Shelf, page: FrameworkOpsPage) -> None:
+        self._page = page
+        super().__init__(pages, shelf)
+
+    def _length(self) -> int:
+        return len(self._page)
+
+    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
+        return framework_op_columns(self._page, glyphs)
+
+    def _order(self, key: str, descending: bool) -> NDArray[np.int64]:
+        from tpuprof.parsers.pages.ops.order import framework_op_order  # noqa: PLC0415
+
+        return framework_op_order(self._page, key, descending)
+
+    def _searched(self) -> OpColumns:
+        return framework_search_columns(self._page)
+
+    def card(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All about what is under the cursor."""
+        row = self.state.row
+        return [] if row is None else framework_card(self._page, self._pages.ops, row, width, glyphs)
+
+    def show_name(self, name: str) -> bool:
+        """Goes to a framework op by its name; False where there is none."""
+        if name not in self._page.name:
+            return False
+        self.show_op(self._page.name.index(name))
+        return True
+
+    @property
+    def selection(self) -> str | None:
+        """The full name of what is under the cursor."""
+        row = self.state.row
+        return None if row is None else self._page.name[row]
+
+    @property
+    def op_row(self) -> int | None:
+        """Row in the ops page of the op under the cursor."""
+        row = self.state.row
+        at = -1 if row is None else int(self._page.main_op[row])
+        return at if at >= 0 else None
+
+
+class RooflineView(TableView):
+    """The ops under the device's roof: a plot, and the table of the ops below it."""
+
+    commands: tuple[str, ...] = ("sort", "reverse", "idle")
+    has_low_card = False
+
+    def __init__(self, pages: OpPages, shelf: Shelf) -> None:
+        self._with_feeds = True
+        super().__init__(pages, shelf)
+
+    @property
+    def page(self) -> RooflinePage:
+        """The page with or without infeed and outfeed ops."""
+        return self._pages.roofline if self._with_feeds else self._pages.roofline_without_feeds
+
+    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
+        return roofline_columns(self._pages.ops, glyphs)
+
+    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """Heading and rows, at most `height` lines."""
+        plot = min(22, height * 2 // 3) if height >= 12 else 0
+        chart = roofline_chart(self.page, width, plot, glyphs, self.state.row) if plot else []
+        return [*chart, *super().lines(width, height - len(chart), glyphs)]
+
+    def command(self, name: str) -> str:
+        """Does one of `commands`; says what came of it."""
+        if name != "idle":
+            return super().command(name)
+        self._with_feeds = not self._with_feeds
+        self._arrange(self._kept())
+        return "infeed and outfeed count" if self._with_feeds else "infeed and outfeed are left out"
+
+    def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
+        counts = self.page.counts
+        super()._arrange(counts if kept is None else kept & counts)
+
+    def status(self) -> str:
+        """How the view is grouped, sorted and filtered."""
+        return super().status() + ("" if self._with_feeds else ", without infeed and outfeed")
+
+
+def hlo_search_columns(page: OpsPage) -> OpColumns:
+    """What a filter over HLO ops looks at."""
+    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
+
+    table = page.table
+    return OpColumns(
+        name=table.name,
+        category=[category or "" for category in table.category],
+        framework_op=table.framework_op,
+        program=page.program,
+        bound_by=page.rates.bound_names(),
+        source=lambda: table.texts("source"),
+        self_ps=table.self_ps,
+        self_share=page.self_fraction,
+    )
+
+
+def framework_search_columns(page: FrameworkOpsPage) -> OpColumns:
+    """What a filter over framework ops looks at; their type stands for the category."""
+    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
+
+    nothing = [""] * len(page)
+    return OpColumns(
+        name=page.name,
+        category=page.type,
+        framework_op=page.name,
+        program=nothing,
+        bound_by=page.rates.bound_names(),
+        source=lambda: nothing,
+        self_ps=page.self_ps,
+        self_share=page.self_fraction,
+    )

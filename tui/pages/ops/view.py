@@ -1,0 +1,473 @@
+"""The ops tab: which ops cost what, and why. Four views of the same ops, and a card on the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.message import Message
+from textual.timer import Timer
+
+from tpuprof.tui.draw.layout import beside, clean, fit, shortened, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, View
+from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
+from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.tab import Tab
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.hlo.modules import HloModule
+    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline")
+TREE, HLO, FRAMEWORK, ROOFLINE = range(4)
+
+WIDE = 112
+"""Cells from which on the card stands beside the list."""
+
+HEADLINE_LINES = 3
+"""Most lines above list and card: two of the headline, one of the views."""
+
+TALL = 24
+"""Rows from which on the headline may take two lines."""
+
+CARD_DELAY_SECONDS = 0.08
+"""Rest of the cursor after which the card follows it."""
+
+GUTTER = 3
+"""Cells between list and card."""
+
+LOW = 14
+"""Rows of the list and card below which there is no card; Enter opens it."""
+
+
+def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
+    """The rule between list and card."""
+    return [((f" {glyphs.vertical} ", "rule"),)] * height
+
+
+class Fetched(Message):
+    """A module or the lines of a source file are there, or known to be missing."""
+
+    def __init__(self, key: int | str, value: HloModule | SourceExcerpt | None, generation: int) -> None:
+        super().__init__()
+        self.key = key
+        self.value = value
+        self.generation = generation
+
+
+class OpsTab(Tab):
+    """Shows the ops of a run, or the state of loading them.
+
+    Attributes:
+        card_is_late: the card still shows what the cursor has left.
+    """
+
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, id=id)
+        self._pages: OpPages | None = None
+        self._state: State = Searching("")
+        self._views: dict[int, View] = {}
+        self._at = TREE
+        self._shelf = Shelf(self._want)
+        self._generation = 0
+        self._asked: set[int | str] = set()
+        self._list_height = 1
+        self._wanted_name = ""
+        self._wanted_op = ""
+        self.card_is_late = False
+        self._status_drawn = ""
+        self._rest: Timer | None = None
+        self._card_drawn: tuple[tuple[int, int, Glyphs], list[Line]] = ((-1, 0, look.glyphs), [])
+
+    # --- what it shows
+
+    def show_pages(self, pages: OpPages) -> str:
+        """Shows the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not."""
+        self._forget()
+        self._pages = pages
+        named = frozenset(number for modules in pages.modules for number in modules.names)
+        self._shelf = Shelf(self._want, named)
+        views: dict[int, View] = {
+            TREE: TreeView(pages, self._shelf),
+            HLO: TableView(pages, self._shelf),
+            ROOFLINE: RooflineView(pages, self._shelf),
+        }
+        self._views = views
+        said = self.show_named_op(self._wanted_op) if self._wanted_op else ""
+        self.redraw()
+        return said
+
+    def show_framework_ops(self, page: FrameworkOpsPage) -> str:
+        """The framework ops are there too; says what is not."""
+        if self._pages is None:
+            return ""
+        view = FrameworkView(self._pages, self._shelf, page)
+        self._views[FRAMEWORK] = view
+        wanted, self._wanted_name = self._wanted_name, ""
+        found = not wanted or view.show_name(wanted)
+        self.redraw()
+        return "" if found else f"no op {wanted} ran in this profile"
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of the ops."""
+        self._forget()
+        self._state = state
+        self.redraw()
+
+    def _forget(self) -> None:
+        """Drops what was shown, and all that is still on its way for it."""
+        self._pages, self._views = None, {}
+        self._generation += 1
+        self._asked = set()
+        self.card_is_late = False
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """Headline, views, list and card; or the state."""
+        glyphs, pages = self.look.glyphs, self._pages
+        if pages is None:
+            return state_lines(self._state, width, height, glyphs)
+        headline = clean(f" {pages.profile.headline}", glyphs.name == "ascii")
+        lines = [fit([(headline, "text")], width, glyphs)]
+        if height >= TALL:
+            lines = wrap(pages.profile.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]
+        lines.append(self._views_line(width, glyphs))
+        body = height - len(lines)
+        view = self.view
+        if view is None:
+            words = "Framework ops are read from the host threads' lines, which takes longer. After Esc, r reads them."
+            return [*lines, *wrap(words, width, "dim", glyphs, [("  ", "dim")])]
+        if width >= WIDE:
+            lines += self._side_by_side(view, width, body, glyphs)
+        else:
+            lines += self._one_below_the_other(view, width, body, glyphs)
+        return [fit(line, width, glyphs) for line in lines]
+
+    def _side_by_side(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        card_width = min(60, width * 2 // 5)
+        list_width = width - card_width - GUTTER
+        self._list_height = height - 1
+        rows = view.lines(list_width, height, glyphs)
+        card = shortened(self._card(view, card_width, glyphs), height, card_width, glyphs)
+        blocks = (rows + [fit([], list_width, glyphs)] * (height - len(rows)), gutter_lines(height, glyphs), card)
+        return beside(blocks, (list_width, GUTTER, card_width))
+
+    def gutter_column(self, width: int) -> int | None:
+        """Where the rule between list and card begins; None where there is none."""
+        is_there = self._pages is not None and self.view is not None and width >= WIDE
+        return width - min(60, width * 2 // 5) - GUTTER if is_there else None
+
+    def _one_below_the_other(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        card_height = 6 if height < TALL else height // 3
+        if height < LOW or (height < TALL and not view.has_low_card):
+            card_height = 0
+        list_height = height - card_height - (1 if card_height else 0)
+        self._list_height = list_height - 1
+        rows = view.lines(width, list_height, glyphs)
+        if not card_height:
+            return rows
+        rows += [fit([], width, glyphs)] * (list_height - len(rows))
+        card = shortened(self._card(view, width - 1, glyphs), card_height, width - 1, glyphs)
+        ruled: Line = ((glyphs.horizontal * width, "rule"),)
+        return [*rows, ruled, *(((" ", "text"), *line) for line in card)]
+
+    def _card(self, view: View, width: int, glyphs: Glyphs) -> list[Line]:
+        """The card, or the one before it while the cursor is on its way."""
+        if not (self.card_is_late and self._card_drawn[0] == (self._at, width, glyphs)):
+            self._card_drawn = ((self._at, width, glyphs), view.card(width, glyphs))
+        return self._card_drawn[1]
+
+    def _moved(self) -> None:
+        """Draws the rows at once and the card when the cursor rests: a held key then costs two lines a step."""
+        self.card_is_late = True
+        self.redraw()
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(CARD_DELAY_SECONDS, self._rested)
+
+    def _rested(self) -> None:
+        self.card_is_late, self._rest = False, None
+        self.redraw()
+
+    def _views_line(self, width: int, glyphs: Glyphs) -> Line:
+        """The views' names, the shown one marked, and how it is sorted."""
+        spans: list[Span] = [(" v ", "key")]
+        for at, title in enumerate(TITLES):
+            shown = f"[{title}]" if at == self._at else f" {title} "
+            spans.append((shown, "strong" if at == self._at else "dim"))
+        if not self.card_is_late:
+            self._status_drawn = self.view.status() if self.view is not None else ""
+        status = self._status_drawn
+        room = width - line_width(tuple(spans)) - len(status) - 1
+        return fit([*spans, (" " * max(1, room), "text"), (status, "dim")], width, glyphs)
+
+    @property
+    def view(self) -> View | None:
+        """The view that is shown; None where it is not there yet."""
+        return self._views.get(self._at)
+
+    @property
+    def view_index(self) -> int:
+        """Which view is chosen."""
+        return self._at
+
+    @property
+    def has_page(self) -> bool:
+        """Whether ops are shown, rather than a state."""
+        return self._pages is not None
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What keys do here besides moving."""
+        if self._pages is None:
+            return ()
+        view = self.view
+        jumps: tuple[str, ...] = ("on_timeline",) if self.selection is not None else ()
+        jumps += ("buffers",) if self.op_name is not None else ()
+        return ("view", "same_op", *jumps, *(view.commands if view is not None else ()))
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """Keys of the view."""
+        if self._pages is None:
+            return super().foot_keys
+        if self._at == TREE:
+            keys = (FootKey("v", "view"), FootKey("b", "group by"), FootKey("s", "sort"), FootKey("h l", "close, open"))
+        else:
+            where = "in HLO ops" if self._at == FRAMEWORK else "in tree"
+            keys = (FootKey("v", "view"), FootKey("s", "sort"), FootKey("o", where), FootKey("Enter", "details"))
+        return keys
+
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """What the motions do in this view, for help."""
+        across = "Open, close a node; into it, out of it" if self._at == TREE else "Bring other columns into view"
+        return (
+            ("j k, down up", "Next, previous row"),
+            ("l h, right left", across),
+            ("g G, Home End", "First, last row"),
+            ("PgDn PgUp", "One screen down, up"),
+            ("ctrl+d ctrl+u", "Half a screen down, up"),
+            ("Enter", "The whole card; on a row of hidden nodes, all of them"),
+        )
+
+    @property
+    def note(self) -> str:
+        """The headline in full."""
+        return self._pages.profile.headline if self._pages is not None else ""
+
+    @property
+    def search_failed(self) -> bool:
+        """Whether the last text was no filter."""
+        return isinstance(self.view, TableView) and self.view.is_filter_wrong
+
+    @property
+    def selection(self) -> str | None:
+        """The full name under the cursor."""
+        return self.view.selection if self.view is not None else None
+
+    @property
+    def op_name(self) -> str | None:
+        """Name of the HLO op under the cursor, for the memory tab."""
+        row = self.view.op_row if self.view is not None else None
+        return None if row is None or self._pages is None else self._pages.ops.table.name[row]
+
+    @property
+    def op_program(self) -> int | None:
+        """Program id of that op; None where the profile does not say."""
+        row = self.view.op_row if self.view is not None else None
+        return None if row is None or self._pages is None else int(self._pages.ops.table.program_id[row]) or None
+
+    def detail_line(self, width: int) -> AnyLine:
+        """The machine, where there is a line for it."""
+        from tpuprof.tui.pages.ops.card import machine_line  # noqa: PLC0415 - beside its only use
+
+        glyphs = self.look.glyphs
+        if self._pages is None:
+            return fit([], width, glyphs)
+        return ((" ", "dim"), *machine_line(self._pages.ops, width - 1, glyphs))
+
+    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """The card in full."""
+        return self.view.card(width, glyphs) if self.view is not None else []
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """Title and text of what Enter opens."""
+        return ("Op", self.detail_lines) if self.view is not None and self.selection is not None else None
+
+    # --- fetching
+
+    def _want(self, key: int | str) -> None:
+        """Starts to fetch a module (program id) or a source excerpt, once."""
+        if key not in self._asked and self._pages is not None:
+            self._asked.add(key)
+            self._fetch(key, self._pages, self._generation)
+
+    @work(thread=True, group="details", description="fetch")  # else Textual spells out every argument, at length
+    def _fetch(self, key: int | str, pages: OpPages, generation: int) -> None:
+        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
+
+        value: HloModule | SourceExcerpt | None
+        if isinstance(key, str):
+            value = source_excerpt(key)
+        else:
+            found = (modules.module(key) for modules in pages.modules if key in modules.names)
+            value = next((module for module in found if module is not None), None)
+        self.post_message(Fetched(key, value, generation))
+
+    def on_fetched(self, message: Fetched) -> None:
+        """Draws with what has come."""
+        message.stop()
+        if message.generation != self._generation:
+            return
+        self._shelf.put(message.key, message.value)
+        tree = self._views.get(TREE)
+        if isinstance(tree, TreeView):
+            tree.refresh()
+        self.redraw()
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Down moves over rows; across opens and closes in the tree, and shifts the columns of a table."""
+        if self.view is not None:
+            self.view.move(across, down)
+            self._moved()
+
+    def ends(self, direction: int) -> None:
+        """First or last row."""
+        if self.view is not None:
+            self.view.jump(direction * (1 << 40))
+            self._moved()
+
+    def page(self, screens: float) -> None:
+        """So many screens of rows."""
+        if self.view is not None:
+            self.view.jump(round(screens * max(1, self._list_height - 1)) or (1 if screens > 0 else -1))
+            self._moved()
+
+    def enter(self) -> str:
+        """Opens or closes a node of the tree; "details" where the card is to be opened."""
+        view = self.view
+        if view is None:
+            return ""
+        if view.enter():
+            self.redraw()
+            return ""
+        return "details"
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Does one of `commands`; says what came of it."""
+        self.card_is_late = False
+        view = self.view
+        if self._pages is None:
+            return ""
+        said = ""
+        if name == "view":
+            self._at = (self._at + by) % len(TITLES)
+        elif name == "same_op":
+            said = self._same_op()
+        elif view is not None and name in view.commands:
+            said = view.command(name)
+        self.redraw()
+        return said
+
+    def _same_op(self) -> str:
+        """From a table to the op in the tree, from the tree to the op in the table."""
+        row = self.view.op_row if self.view is not None else None
+        if row is None:
+            return "no single op under the cursor"
+        self._at = HLO if self._at in (TREE, FRAMEWORK) else TREE
+        self.show_op(row)
+        return f"the same op in {TITLES[self._at]}"
+
+    def show_op(self, row: int) -> None:
+        """Goes to an op of the ops page in the view that is shown."""
+        view = self.view
+        if isinstance(view, TreeView | TableView):
+            view.show_op(row)
+
+    def show_named_op(self, name: str) -> str:
+        """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.
+
+        Says where there is neither.
+        """
+        if self._pages is None:
+            self._wanted_op = name
+            return ""
+        self._wanted_op = ""
+        names = self._pages.profile.ops.table.name
+        if name in names:
+            self._at = HLO
+            self.show_op(names.index(name))
+            self.redraw()
+            return ""
+        return self.show_framework_op(name)
+
+    def show_framework_op(self, name: str) -> str:
+        """Shows a framework op, now or when the framework ops are there; says where there is none."""
+        before, self._at = self._at, FRAMEWORK
+        view = self._views.get(FRAMEWORK)
+        found = True
+        if isinstance(view, FrameworkView):
+            found = view.show_name(name)
+            self._at = FRAMEWORK if found else before
+        else:
+            self._wanted_name = name
+        self.redraw()
+        return "" if found else f"no op {name} ran in this profile"
+
+    # --- searching
+
+    def search(self, text: str) -> str:
+        """Filters a table; in the tree, moves to the first node with that name."""
+        if self.view is None:
+            return ""
+        said = self.view.search(text)
+        self.redraw()
+        return said
+
+    def end_search(self) -> None:
+        """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
+        for view in self._views.values():
+            view.search("")
+        self.redraw()
+
+    def next_match(self, direction: int) -> str:
+        """Next match in the tree, next row in a table."""
+        if self.view is None:
+            return ""
+        said = self.view.next_match(direction)
+        self.redraw()
+        return said
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the columns mean, and the filter's language."""
+        from tpuprof.parsers.ops.filter import HELP  # noqa: PLC0415 - not at start
+
+        lines: list[Line] = []
+        for name, meaning in (*MEANINGS, *((f"/{example}", meaning) for example, meaning in HELP)):
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<14} ", "strong")])
+        return lines
+
+
+MEANINGS: tuple[tuple[str, str], ...] = (
+    ("time", "self time: what ops take without the ops inside them, over all cores, of the cores' whole time."),
+    ("wasted", "share of all time times what is left of the better used of matrix unit and HBM; idle is wasted whole."),
+    ("FLOPS", "FLOPs by the compiler's count over time, of the device's peak. Green from 50%, red below 20%."),
+    ("HBM", "bytes to and from HBM over time, of the device's peak. Red from 67% on: memory holds it up."),
+    ("bound by", "the resource used most: compute, HBM, VMEM or CMEM; unknown where nothing is counted."),
+    ("of roof", "how much of that resource's peak is reached."),
+    ("IDLE", "time in which a core runs no op."),
+    ("duplicates", "ops that the compiler made of one: the same code, several times."),
+    ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
+    ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
+    ("n/a", "the profile has no count for it; it is never 0 instead."),
+)

@@ -1,0 +1,124 @@
+"""One op or one step in full: the line below the page, and what Enter opens. Pure drawing."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
+from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.tui.draw.format import count, duration, flop_rate, percent
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
+
+
+def op_line(op: TopOp, width: int, glyphs: Glyphs) -> Line:
+    """An op's full name in one line, as far as it fits, and what kind of op it is."""
+    ascii_only = glyphs.name == "ascii"
+    kind = clean(op.hlo_category or "category unknown", ascii_only)
+    head: list[Span] = [(" op ", "dim")]
+    room = width - 4 - len(kind) - 4
+    if room < 24:
+        return fit([*head, (cut_middle(clean(op.name, ascii_only), width - 5, glyphs), "strong")], width, glyphs)
+    name = cut_middle(clean(op.name, ascii_only), room, glyphs)
+    return fit([*head, (name, "strong"), (f"  {glyphs.dot} {kind}", "dim")], width, glyphs)
+
+
+def step_line(step: Step, page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """When a step began and how its cores waited for input, as far as that is known."""
+    ascii_only = glyphs.name == "ascii"
+    spans: list[Span] = [(" step ", "dim"), (clean(step.name, ascii_only), "strong"), ("  starts at ", "dim")]
+    spans.append((duration(step.start_ps, ascii_only), "text"))
+    parts = step.breakdown
+    if isinstance(parts, GenericBreakdown):
+        spans.append((f"  other time {percent(100 * parts.all_other_ps / max(1, step.duration_ps))}", "dim"))
+    elif parts is not None and page.bottleneck.input_percent is None:
+        spans.append((f"  idle {percent(100 * parts.idle_ps / step.duration_ps)}, waiting for input unknown", "dim"))
+    elif parts is not None:
+        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
+        spans += [("  waits for input ", "dim"), (percent(parts.infeed_percent_average), "text")]
+        spans += [(" of its time, by core ", "dim"), (f"{least} {glyphs.dash} {most}", "text")]
+    return fit(spans, width, glyphs)
+
+
+def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """All that the overview knows of an op."""
+    ascii_only = glyphs.name == "ascii"
+    lines = wrap(op.name, width, "strong", glyphs)
+    rows = [
+        ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
+        ("HLO category", clean(op.hlo_category or "not in the profile", ascii_only)),
+        ("framework op type", clean(op.category, ascii_only)),
+        ("self time", f"{duration(op.self_time_ps, ascii_only)}, over all cores"),
+        ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
+        ("occurrences", count(op.occurrences)),
+        ("rate", _rate(op.gflops_per_second)),
+    ]
+    rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
+    if rank:
+        rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
+    jump = [
+        fit([], width, glyphs),
+        fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs),
+        fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs),
+    ]
+    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
+
+
+def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """A step's time by part, and how it compares with the others."""
+    ascii_only = glyphs.name == "ascii"
+    middle = median(other.duration_ps for other in page.steps)
+    rows = [
+        ("duration", f"{duration(step.duration_ps, ascii_only)}, of its slowest core"),
+        ("median of all steps", duration(middle, ascii_only)),
+        ("starts at", f"{duration(step.start_ps, ascii_only)} in the profile"),
+    ]
+    time = page.performance.step_time
+    if time is not None and time.source == "modules":
+        rows.append(("inferred", time.note))
+    parts = step.breakdown
+    if parts is None:
+        rows.append(("where its time went", "the profile does not tell"))
+    elif isinstance(parts, GenericBreakdown):
+        rows += _generic_rows(parts, ascii_only)
+    else:
+        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
+        waiting = f"{duration(parts.infeed_ps, ascii_only)}; by core {least} {glyphs.dash} {most}"
+        if page.bottleneck.input_percent is None:
+            waiting = f"unknown: {page.unknown.get('bottleneck.input_percent', 'no infeed ops')}"
+        rows += [
+            ("compute", f"{duration(parts.compute_ps, ascii_only)} on the least busy core"),
+            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, ascii_only)),
+            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, ascii_only)),
+            ("waiting for input", waiting),
+            ("output", duration(parts.outfeed_ps, ascii_only)),
+            ("waiting for SparseCore", duration(parts.sparse_core_ps, ascii_only)),
+            ("host transfers", duration(parts.host_transfer_ps, ascii_only)),
+            ("idle", duration(parts.idle_ps, ascii_only)),
+        ]
+    if step.sparse_core is not None:
+        beside = step.sparse_core
+        words = f"{duration(beside.compute_ps, ascii_only)} compute, {duration(beside.idle_ps, ascii_only)} idle"
+        rows.append(("SparseCores beside", words))
+    head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
+    jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 4, timeline", "text")], width, glyphs)]
+    return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
+
+
+def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
+    """The parts of a step on GPUs."""
+    return [
+        ("device compute", duration(parts.device_compute_ps, ascii_only)),
+        ("device to device", duration(parts.device_to_device_ps, ascii_only)),
+        ("collectives", duration(parts.device_collectives_ps, ascii_only)),
+        ("input", f"{duration(parts.input_ps, ascii_only)} copying to the device"),
+        ("output", duration(parts.output_ps, ascii_only)),
+        ("all other", f"{duration(parts.all_other_ps, ascii_only)}, the host's part among it"),
+    ]
+
+
+def _rate(gflops_per_second: float | None) -> str:
+    text = flop_rate(gflops_per_second)
+    if gflops_per_second is None:
+        return "the profile has no FLOPs for it"
+    return f"{text[:-1]} {text[-1]}FLOP/s" if text[-1:].isalpha() else "no FLOPs"

@@ -1,0 +1,305 @@
+"""The overview page in cells: what an engineer needs within a minute, the answer first.
+
+From the top: headline figures, the verdict, why it is slow, device time by class, the steps, the top ops, and what this
+profile cannot tell. `compose` fits the page to a screen; the report draws it without a height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
+from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.overview.findings import findings_heading, findings_table
+from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
+from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the user points: a step, an op, a finding, each an index or None."""
+
+    step: int | None = None
+    op: int | None = None
+    finding: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The page in lines; where the step graph begins and ends and the top ops begin, -1 for what is not shown."""
+
+    lines: tuple[Line, ...]
+    first_step_line: int
+    last_step_line: int
+    first_op_line: int
+
+
+# --- device time by class ------------------------------------------------------------------------------------------
+
+
+def cells_of(shares: Sequence[Share], width: int) -> list[int]:
+    """Whole cells for each share by largest remainder; every share gets one where there is room for all."""
+    least = 1 if len(shares) <= width else 0
+    room = width - least * len(shares)
+    exact = [share.fraction * room for share in shares]
+    cells = [int(value) for value in exact]
+    order = sorted(range(len(shares)), key=lambda at: (cells[at] - exact[at], at))
+    for at in order[: max(0, room - sum(cells))]:
+        cells[at] += 1
+    return [value + least for value in cells]
+
+
+def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False) -> list[Line]:
+    """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share.
+
+    Args:
+        compact: the legend names classes by letter, so that one line is enough.
+    """
+    if not page.shares:
+        reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
+        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
+    bar: list[Span] = [(" ", "text")]
+    for share, cells in zip(page.shares, cells_of(page.shares, width - 2), strict=True):
+        kind, letter = share.op_class, CLASS_LETTER[share.op_class]
+        label = f" {kind} {percent(share.fraction * 100, 0)} "
+        if glyphs.letters:
+            bar.append((f"{label if len(label) + 2 <= cells else '':{letter}^{cells}}", CLASS_STYLE[kind]))
+        else:
+            short = f" {letter}" if cells >= 3 else ""
+            bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[kind]))
+    return [fit(bar, width, glyphs), *_legend(page.shares, width, glyphs, compact)]
+
+
+def _legend(shares: Sequence[Share], width: int, glyphs: Glyphs, compact: bool) -> list[Line]:
+    lines: list[Line] = []
+    line: list[Span] = []
+    for share in shares:
+        letter = CLASS_LETTER[share.op_class]
+        sign = letter if glyphs.letters else f"{glyphs.full}{letter}"
+        name = " " if compact else f" {share.op_class} "
+        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (name, "dim")]
+        entry.append((f"{percent(share.fraction * 100)}", "text"))
+        if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > width:
+            lines.append(fit([(" ", "text"), *line], width, glyphs))
+            line = []
+        line += [("  ", "text"), *entry] if line else entry
+    return [*lines, fit([(" ", "text"), *line], width, glyphs)]
+
+
+# --- top ops -------------------------------------------------------------------------------------------------------
+
+
+def top_ops_table(
+    top_ops: Sequence[TopOp], width: int, glyphs: Glyphs, cursor: int | None = None, most: int | None = None
+) -> list[Line]:
+    """A heading and a row an op: class, share of op time with a bar, self time, count, rate, name.
+
+    Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
+    """
+    if not top_ops:
+        return [fit([(" no ops", "dim")], width, glyphs)]
+    wide = width >= WIDE
+    heading = f"{'self %':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9}"
+    heading += f" {'count':>7} {'FLOP/s':>6}" if width >= NARROW else ""
+    heading += f"  {'category':<20}" if wide else ""
+    lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
+    largest = max(op.self_time_percent for op in top_ops) or 1.0
+    prefix = shared_prefix([op.name for op in top_ops])
+    shown = len(top_ops) if most is None else min(most, len(top_ops))
+    first = max(0, min(cursor or 0, len(top_ops) - 1) - shown + 1)
+    for at, op in enumerate(top_ops[first : first + shown], first):
+        lines.append(_op_row(op, op.name.removeprefix(prefix), largest, at == cursor, width, glyphs))
+    return lines
+
+
+def shared_prefix(names: Sequence[str]) -> str:
+    """What the framework names among these all begin with, whole parts only: ``jit(train_step)/``."""
+    parts = [name.split("/")[:-1] for name in names if "/" in name]
+    if len(parts) < 2:
+        return ""
+    shared = []
+    for column in zip(*parts, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared.append(column[0] + "/")
+    return "".join(shared)
+
+
+def _op_row(op: TopOp, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    ascii_only, wide = glyphs.name == "ascii", width >= WIDE
+    filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
+    figures = f"{percent(op.self_time_percent):>6}" + (f" {percent(op.cumulative_percent):>7}" if wide else "")
+    figures += f" {duration(op.self_time_ps, ascii_only):>9}"
+    if width >= NARROW:
+        figures += f" {count(op.occurrences):>7} {flop_rate(op.gflops_per_second):>6}"
+    figures += "  "
+    if wide:
+        category = clean(op.hlo_category or "unknown", ascii_only)
+        figures += f"{cut_middle(category, 20, glyphs):<20}  "
+    room = max(1, width - 11 - len(figures))
+    name = cut_middle(clean(name, ascii_only), room, glyphs)
+    return fit(
+        [
+            (glyphs.mark if selected else " ", "mark"),
+            (CLASS_LETTER[op.op_class], CLASS_STYLE[op.op_class]),
+            (" ", "text"),
+            (f"{filled:<8}", CLASS_STYLE[op.op_class]),
+            (figures, "cursor" if selected else "text"),
+            (f"{name:<{room}}", "cursor" if selected else "strong"),
+        ],
+        width,
+        glyphs,
+    )
+
+
+# --- what it ran on, and what is missing ---------------------------------------------------------------------------
+
+
+def environment(page: Overview, ascii_only: bool) -> str:
+    """The machine and the capture in one phrase."""
+    env = page.environment
+    cores, hosts = env.device_core_count, env.host_count
+    parts = [clean(env.device_type or "no device", ascii_only)]
+    if cores:
+        parts.append(f"{cores} core{'s' * (cores != 1)}")
+    parts.append(f"{hosts} host{'s' * (hosts != 1)}")
+    if env.is_training is not None:
+        parts.append("training" if env.is_training else "inference")
+    if env.profile_duration_ps is not None:
+        parts.append(f"{duration(env.profile_duration_ps, ascii_only)} captured")
+    return ", ".join(parts)
+
+
+_NAMES = {
+    "performance.step_time_ms": "step time",
+    "performance.device_duty_cycle_percent": "duty cycle",
+    "performance.device_idle_percent": "device idle",
+    "performance.host_idle_percent": "host idle",
+    "performance.mxu_utilization_percent": "MXU counter",
+    "performance.hbm_utilization_percent": "HBM counter",
+    "performance.flops_utilization_percent": "FLOPS utilization",
+    "performance.roofline_efficiency_percent": "roofline efficiency",
+    "performance.memory_bandwidth_utilization_percent": "HBM bandwidth",
+    "performance.op_placement.host_percent": "ops on host",
+    "performance.op_placement.device_percent": "ops on device",
+    "performance.eager_percent.host": "eager time on host",
+    "performance.eager_percent.device": "eager time on device",
+    "performance.compute_precision.bits16_percent": "16-bit compute",
+    "performance.compute_precision.bits32_percent": "32-bit compute",
+    "bottleneck.input_percent": "waiting for input",
+    "bottleneck.output_percent": "output time",
+    "bottleneck.idle_percent": "idle time in steps",
+    "environment.device_type": "device type",
+    "environment.is_training": "training or inference",
+    "environment.profile_duration_ms": "capture length",
+}
+
+
+def notes(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Warnings, how steps were inferred, and the unknown figures, grouped by reason."""
+    lines: list[Line] = []
+    time = page.performance.step_time
+    for remark in [*page.warnings, *([time.note] if time is not None and time.note else [])]:
+        lines += wrap(remark, width, "text", glyphs, [(" ! ", "warn")])
+    reasons: dict[str, list[str]] = {}
+    for key, reason in page.unknown.items():
+        reasons.setdefault(reason, []).append(_NAMES.get(key, key))
+    for reason, names in reasons.items():
+        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return lines
+
+
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+
+def overview(page: Overview, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
+    """The whole page; with a height, its graph and table are made to fit and the notes come below."""
+    return list(compose(page, width, height, glyphs, Cursor()).lines)
+
+
+def compose(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
+    """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on."""
+    tall = height is None or height >= TALL
+    lines: list[Line] = headline(page, width, glyphs)
+    if tall:
+        lines.append(fit([], width, glyphs))
+    # on a low screen the findings stand for the advice, of which they are the better half
+    lines += verdict(page, width, glyphs, _verdict_lines(page, height), tall or not page.findings)
+    lines += latency_line(page, width, glyphs)
+    lines += _why_slow(page, width, height, glyphs, cursor)
+    lines.append(_device_rule(page, width, glyphs))
+    crowded = height is not None and height <= LOW and bool(page.findings)
+    lines += class_bar(page, width, glyphs, crowded)
+    first_step = last_step = -1
+    if page.steps:
+        lines.append(_steps_rule(page, width, glyphs))
+        first_step = len(lines)
+        rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 4))
+        lines += step_graph(page.steps, width, rows, glyphs, cursor.step)
+        lines.append(step_detail(page.steps, cursor.step, width, glyphs))
+        last_step = len(lines) - 1
+    first_op = -1
+    if page.top_ops:
+        room = len(page.top_ops) if height is None else max(1 if crowded else 2, height - len(lines) - 2)
+        shown = min(len(page.top_ops), room)
+        lines.append(rule("Top ops", width, glyphs, _ops_title(page, shown, width, glyphs)))
+        first_op = len(lines) + 1
+        lines += top_ops_table(page.top_ops, width, glyphs, cursor.op, shown)
+    remarks = notes(page, width, glyphs)
+    if remarks:
+        lines.append(rule("Notes, and what this profile cannot tell", width, glyphs))
+        lines += remarks
+    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+
+
+def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
+    """How many ops there are and are shown, and what their names begin with."""
+    title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
+    if shown < len(page.top_ops):
+        title = f"{shown} of the top {len(page.top_ops)}; {title}"
+    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.name == "ascii")
+    with_prefix = f"names in {prefix}; {title}"
+    return with_prefix if prefix and len(with_prefix) + 16 < width else title
+
+
+def _verdict_lines(page: Overview, height: int | None) -> int | None:
+    """How many lines a screen of this height has for the verdict; None for all."""
+    if height is None or height >= TALL:
+        return None
+    if page.findings:
+        return 2
+    return 4 if height > LOW else 3
+
+
+def _why_slow(page: Overview, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> list[Line]:
+    """The findings, as many as there is room for; a report gives the evidence too."""
+    if not page.findings:
+        return []
+    most = None if height is None or height >= TALL else 3 if height <= LOW else 4
+    shown = len(page.findings) if most is None else min(most, len(page.findings))
+    more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
+    title = rule("Why is it slow?", width, glyphs, more + findings_heading(page.findings))
+    return [title, *findings_table(page, width, glyphs, cursor.finding, most, with_evidence=height is None)]
+
+
+def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """The heading of the device section, with the machine and, where the times are simulated, a badge."""
+    badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
+    room = width - line_width(tuple(badge))
+    phrase = environment(page, glyphs.name == "ascii")
+    if len(phrase) + 20 > room:
+        phrase = phrase.removesuffix(" captured")
+    return (*rule("Device time", room, glyphs, phrase), *badge)
+
+
+def _steps_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
+    """The heading of the step graph, with the legend of its colours."""
+    time = page.performance.step_time
+    kind = "step" if time is None or time.source == "steps" else "module period"
+    title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
+    legend = parts_legend(page.steps, glyphs)
+    return (*rule("Steps", width - line_width(legend), glyphs, title), *legend)

@@ -1,0 +1,140 @@
+"""Why is it slow? One row a finding: what it is, what it is worth, where to look; and all of one in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.layout import clean, cut, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.findings.finding import Finding, Tab
+    from tpuprof.parsers.pages.overview.model import Overview
+
+TAB_KEYS: dict[Tab, tuple[int, str]] = {
+    "overview": (1, "overview"),
+    "input": (2, "input"),
+    "op-profile": (3, "ops"),
+    "timeline": (4, "timeline"),
+    "memory": (5, "memory"),
+}
+"""The key of each tab, and its name in a word."""
+
+SEVERE = 0.10
+"""Share of the time from which on a finding is marked as a large one."""
+
+_WORTH, _SHARE = 9, 7
+
+_NARROW = 72
+"""Cells below which a row gives the number of the tab alone."""
+
+
+def findings_heading(findings: Sequence[Finding]) -> str:
+    """What the figures are of: a step, or the capture where there are no steps."""
+    return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
+
+
+def goes_somewhere(finding: Finding) -> bool:
+    """Whether there is more to show than the overview itself does."""
+    return finding.place.tab != "overview" or finding.place.target is not None
+
+
+def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
+    """Where to look in a word: a tab with its key, or a step of this page; nothing where it is all here."""
+    place = finding.place
+    if not goes_somewhere(finding):
+        return ""
+    if place.tab == "overview":
+        step = cut(clean(place.target or "", glyphs.name == "ascii"), 8, glyphs)
+        return f"{glyphs.arrow} step" + (f" {step}" if width >= _NARROW else "")
+    number, name = TAB_KEYS[place.tab]
+    return f"{glyphs.arrow} {number}" + (f" {name}" if width >= _NARROW else "")
+
+
+def findings_table(
+    page: Overview,
+    width: int,
+    glyphs: Glyphs,
+    cursor: int | None = None,
+    most: int | None = None,
+    with_evidence: bool = False,
+) -> list[Line]:
+    """A row a finding; where fewer rows are wanted than there are findings, those around the cursor.
+
+    Args:
+        with_evidence: what each rests on stands below it.
+    """
+    findings = page.findings
+    shown = len(findings) if most is None else min(most, len(findings))
+    first = max(0, min(cursor or 0, len(findings) - 1) - shown + 1)
+    places = [_where(finding, page, width, glyphs) for finding in findings]
+    room = max(map(len, places), default=0)
+    lines: list[Line] = []
+    for at, finding in enumerate(findings[first : first + shown], first):
+        lines.append(_row(at, finding, f"  {places[at]:<{room}}", at == cursor, width, glyphs))
+        if with_evidence:
+            for sentence in finding.evidence:
+                lines += wrap(sentence, width, "dim", glyphs, [("     ", "text")])
+    return lines
+
+
+def _row(at: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    ascii_only = glyphs.name == "ascii"
+    key: StyleKey = "bad" if finding.worth_fraction >= SEVERE else "warn"
+    figures = f"{worth(finding, ascii_only):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
+    room = max(1, width - 5 - len(figures) - len(where))
+    title = cut(clean(finding.title, ascii_only), room, glyphs)
+    return fit(
+        [
+            (glyphs.mark if selected else " ", "mark"),
+            (f"{at + 1} ", key),
+            (f"{title:<{room}} ", "cursor" if selected else "strong"),
+            (figures, "cursor" if selected else key),
+            (f"{where} ", "dim"),
+        ],
+        width,
+        glyphs,
+    )
+
+
+def worth(finding: Finding, ascii_only: bool) -> str:
+    """What a finding is worth; ``~`` marks an estimate."""
+    return ("~" if finding.is_estimate else "") + duration(finding.worth_ps, ascii_only)
+
+
+def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:
+    """The first piece of evidence in one line."""
+    text = finding.evidence[0] if finding.evidence else finding.basis
+    return fit([(" ", "text"), (clean(text, glyphs.name == "ascii"), "dim")], width, glyphs)
+
+
+def finding_details(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """All of a finding: worth, how that was computed, evidence, and where to look."""
+    ascii_only = glyphs.name == "ascii"
+    kind = "estimate" if finding.is_estimate else "measured"
+    per = "a step" if finding.per == "step" else "of the capture"
+    head: list[Span] = [("worth ", "dim"), (worth(finding, ascii_only), "strong")]
+    head.append((f" {per}, {percent(100 * finding.worth_fraction)}, {kind}", "dim"))
+    lines = [*wrap(finding.title, width, "strong", glyphs), fit(head, width, glyphs), fit([], width, glyphs)]
+    for sentence in finding.evidence:
+        lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.dot} ", "key")])
+    lines += [fit([], width, glyphs), *wrap(finding.basis, width, "dim", glyphs)]
+    words = _jump(finding, page, ascii_only)
+    if words:
+        lines += [fit([], width, glyphs), *wrap(words, width, "text", glyphs, [("o ", "key")])]
+    return lines
+
+
+def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
+    """What `o` shows, in words; nothing where it is all here."""
+    place = finding.place
+    if not goes_somewhere(finding):
+        return ""
+    number, name = TAB_KEYS[place.tab]
+    where = f"tab {number}, {name}"
+    if place.target is None:
+        return f"shows {where}"
+    is_step = any(step.name == place.target for step in page.steps)
+    return f"shows {'step ' * is_step}{clean(place.target, ascii_only)} in {where}"

@@ -1,0 +1,184 @@
+"""The first lines of the overview: its figures, the verdict, and the latency of a program that serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.steps.model import GenericBreakdown, StepTime
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.layout import beside, clean, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
+
+# --- headline ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    label: str
+    value: float | None
+    key: StyleKey
+    note: str
+
+
+def _level(value: float | None, good: float, bad: float) -> StyleKey:
+    """Colour of a percentage by two thresholds; which of them is larger says which way is good."""
+    if value is None:
+        return "dim"
+    if good < bad:
+        return "good" if value <= good else "bad" if value >= bad else "warn"
+    return "good" if value >= good else "bad" if value <= bad else "warn"
+
+
+def _cards(page: Overview) -> list[_Card]:
+    p = page.performance
+    if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
+        return _gpu_cards(page)
+    cards = [
+        _Card("DUTY CYCLE", p.device_duty_cycle_percent, _level(p.device_duty_cycle_percent, 90, 50), "at work"),
+        _Card("IDLE", p.device_idle_percent, _level(p.device_idle_percent, 5, 25), "no op runs"),
+        _Card("FLOPS", p.flops_utilization_percent, "strong", "of peak"),
+        _Card("HBM BW", p.memory_bandwidth_utilization_percent, "strong", "of peak"),
+    ]
+    if p.mxu_utilization_percent is not None:
+        cards.append(_Card("MXU", p.mxu_utilization_percent, "strong", "counter"))
+    return cards
+
+
+def _gpu_cards(page: Overview) -> list[_Card]:
+    """What GPUs did, of step time."""
+    parts = [step.breakdown for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
+    total = sum(step.duration_ps for step in page.steps) or 1
+
+    def share(field: str) -> float:
+        return 100.0 * float(sum(getattr(part, field) for part in parts)) / total
+
+    other = share("all_other_ps")
+    return [
+        _Card("COMPUTE", share("device_compute_ps"), "strong", "of steps"),
+        _Card("INPUT", share("input_ps"), "strong", "of steps"),
+        _Card("OTHER", other, _level(other, 5, 25), "idle"),
+        _Card("16-BIT", page.performance.bits16_percent, "strong", "of compute"),
+    ]
+
+
+def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
+    ascii_only = glyphs.name == "ascii"
+    if time is None:
+        rows: list[list[Span]] = [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
+        return [fit(row, width, glyphs) for row in rows]
+    inferred = time.source != "steps"
+    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
+    deviation = f"{glyphs.sigma} {duration(time.standard_deviation_ps, ascii_only)}" if width >= 34 else ""
+    rows = [
+        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
+        [
+            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
+            (f"  n={time.count}", "dim"),
+        ],
+        [(f" {low} {glyphs.dash} {high}  ", "text"), (deviation, "dim")],
+    ]
+    return [fit(row, width, glyphs) for row in rows]
+
+
+def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Three rows of cards: label, figure, and its range or a bar."""
+    cards = _cards(page)
+    step_width = max(22, min(36, width - 14 * len(cards)))
+    each = max(1, (width - step_width) // len(cards))
+    blocks: list[list[Line]] = [_step_card(page.performance.step_time, step_width, glyphs)]
+    widths = [step_width]
+    for at, card in enumerate(cards):
+        room = each if at < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
+        filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
+        key: StyleKey = "dim" if card.value is None else card.key
+        note = f" {card.note}" if room >= 18 and card.value is not None else ""
+        rows: list[list[Span]] = [
+            [(card.label if len(card.label) < room else card.label.split()[0], "dim")],
+            [(percent(card.value), key), (note, "dim")],
+            [(filled, key), (empty, "rule")] if card.value is not None else [("unknown", "dim")],
+        ]
+        blocks.append([fit(row, room, glyphs) for row in rows])
+        widths.append(room)
+    return beside(blocks, widths)
+
+
+# --- verdict -------------------------------------------------------------------------------------------------------
+
+_SIGNS: dict[str, tuple[str, StyleKey]] = {
+    "host": ("INPUT-BOUND", "bad"),
+    "both": ("PARTLY INPUT-BOUND", "warn"),
+    "device": ("DEVICE-BOUND", "good"),
+}
+
+
+_PARTLY = 5.0
+"""Percent of step time from which on a program is partly input-bound."""
+
+
+def _sign(page: Overview) -> tuple[str, StyleKey]:
+    """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
+    found = page.bottleneck
+    if found.classification == "both" and found.input_percent is not None and found.input_percent < _PARTLY:
+        return ("MAYBE INPUT-BOUND", "warn")  # on GPUs, where only time without anything to do tells
+    if found.classification != "unknown":
+        return _SIGNS[found.classification]
+    most = max(page.shares, key=lambda share: share.time_ps, default=None)
+    if most is None or most.fraction < 0.5:
+        return ("", "text")
+    return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
+
+
+def verdict(
+    page: Overview, width: int, glyphs: Glyphs, most: int | None = None, with_advice: bool = True
+) -> list[Line]:
+    """What holds the program up, and what to do first; at most so many lines."""
+    sign, key = _sign(page)
+    first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
+    words = wrap(page.bottleneck.statement, width, "text", glyphs, first, indent=1)
+    advice: list[Line] = []
+    for sentence in page.bottleneck.next_steps if with_advice else ():
+        advice += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
+    if most is None:
+        return words + advice
+    kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
+    return _shortened(words, kept, width, glyphs) + _shortened(advice, most - min(kept, len(words)), width, glyphs)
+
+
+def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """At most so many lines; where some are left out, the last one kept says so."""
+    if len(lines) <= most:
+        return lines
+    if most < 1:
+        return []
+    hidden = len(lines) - most
+    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
+    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
+    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+
+
+def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
+    """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
+    found = page.inference
+    if found is None:
+        return []
+    ascii_only = glyphs.name == "ascii"
+    subject = clean(found.subject.partition("(")[0], ascii_only)
+    what = "requests" if found.source == "requests" else f"runs of {subject}"
+    tail: Span = (f"  of {count(found.sessions)} {what}", "dim")
+    shown = {row.percentile: duration(row.latency.total_ps, ascii_only) for row in found.percentiles}
+    for spared in (-1.0, *_SPARED):
+        shown.pop(spared, None)
+        figures = [span for at, text in shown.items() for span in _percentile(at, text)]
+        if line_width(tuple(figures)) + len(tail[0]) + 8 <= width:
+            break
+    return [fit([(" LATENCY", "dim"), *figures, tail], width, glyphs)]
+
+
+_SPARED = (75.0, 99.9, 90.0)
+"""Percentiles that a narrow screen spares, the first one first."""
+
+
+def _percentile(at: float, text: str) -> tuple[Span, Span]:
+    return ((f"  {at:g}% ", "dim"), (text, "strong"))

@@ -1,0 +1,191 @@
+"""The step-time graph: one column a step, stacked by where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from tpuprof.parsers.pages.overview.model import Step
+from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.tui.draw.columns import AXIS, Columns, columns_of, names_line
+from tpuprof.tui.draw.format import duration, significant
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+
+SLOW = 1.15
+"""A step is called slow from this multiple of the median on."""
+
+MARKED = 6
+"""At most so many slow steps are named below the graph."""
+
+_LETTER: dict[StyleKey, str] = {"busy": "B", "class.collective": "N", "class.host": "H", "class.idle": "."}
+_LEGEND: dict[StyleKey, str] = {
+    "busy": "busy",
+    "class.collective": "all-reduce",
+    "class.host": "host",
+    "class.idle": "idle",
+}
+_GENERIC_LEGEND: dict[StyleKey, str] = {
+    "busy": "busy",
+    "class.collective": "collectives",
+    "class.host": "copies",
+    "class.idle": "other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a step: its style, what it is called, its picoseconds."""
+
+    key: StyleKey
+    word: str
+    size: float
+
+
+def step_parts(step: Step) -> list[Part]:
+    """A step's time by part, from the bottom of its column up; what the profile does not break down is busy.
+
+    Host transfers are part of a breakdown's idle time, so they are taken out of it here.
+    """
+    parts = step.breakdown
+    if parts is None:
+        return [Part("busy", "busy", float(step.duration_ps))]
+    if isinstance(parts, GenericBreakdown):
+        return _generic_parts(parts)
+    reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
+    found = [
+        Part("busy", "busy", parts.compute_ps - reduced),
+        Part("class.collective", "all-reduce", reduced),
+        Part("class.host", "input", parts.infeed_ps),
+        Part("class.host", "output", parts.outfeed_ps),
+        Part("class.host", "SparseCore", parts.sparse_core_ps),
+        Part("class.host", "host transfer", parts.host_transfer_ps),
+        Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
+    ]
+    return [part for part in found if part.size > 0]
+
+
+def _generic_parts(parts: GenericBreakdown) -> list[Part]:
+    """The parts of a step on GPUs."""
+    found = [
+        Part("busy", "compute", parts.device_compute_ps),
+        Part("busy", "device to device", parts.device_to_device_ps),
+        Part("class.collective", "collectives", parts.device_collectives_ps),
+        Part("class.host", "input", parts.input_ps),
+        Part("class.host", "output", parts.output_ps),
+        Part("class.idle", "other", parts.all_other_ps),
+    ]
+    return [part for part in found if part.size > 0]
+
+
+def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, float]:
+    """The style that fills most of the stretch from `low` to `high`, and how much of it is filled at all (0-1)."""
+    inside: dict[StyleKey, float] = {"busy": 0.0}
+    at = 0.0
+    for part in parts:
+        inside[part.key] = inside.get(part.key, 0.0) + max(0.0, min(at + part.size, high) - max(at, low))
+        at += part.size
+    filled = sum(inside.values())
+    return max(inside, key=lambda key: inside[key]), filled / (high - low) if high > low else 0.0
+
+
+def _column(step: Step, tallest: float, height: int, width: int, glyphs: Glyphs) -> list[Span]:
+    """The cells of one step's column, from the top down."""
+    parts = step_parts(step)
+    whole = sum(part.size for part in parts)
+    scaled = [replace(part, size=part.size * step.duration_ps / whole) for part in parts] if whole else []
+    cells: list[Span] = []
+    for row in range(height, 0, -1):
+        key, filled = _cell(scaled, tallest * (row - 1) / height, tallest * row / height)
+        if glyphs.letters:
+            drawn = filled >= 0.5 or (row == 1 and filled > 0)
+            cells.append(((_LETTER[key] if drawn else " ") * width, key))
+        else:
+            eighths = max(1, round(filled * 8)) if filled > 0 else 0
+            cells.append((glyphs.column[eighths] * width, key))
+    return cells
+
+
+def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Line]:
+    """The graph over `height` rows and a row of step names below.
+
+    The axis starts at 0, so that the height of a column is the step's time.
+    """
+    if not steps:
+        return [fit([(" no steps in this profile", "dim")], width, glyphs)]
+    columns = columns_of([step.duration_ps for step in steps], width, cursor)
+    chosen = [steps[at] for at in columns.shown]
+    pitch, bar = columns.pitch(width), columns.bar(width)
+    tallest = float(max(step.duration_ps for step in chosen))
+    drawn = [_column(step, tallest, height, bar, glyphs) for step in chosen]
+    lines = []
+    for row in range(height):
+        label = duration(tallest, glyphs.name == "ascii") if row == 0 else ("0" if row == height - 1 else "")
+        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+        for column in drawn:
+            line += [column[row], (" " * (pitch - bar), "text")]
+        lines.append(fit(line, width, glyphs))
+    names = [step.name for step in steps]
+    lines.append(names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs))
+    return lines
+
+
+def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
+    """Steps to name, the most important first, and the style of their names."""
+    middle = median(step.duration_ps for step in steps)
+    slow = [at for at in columns.shown if steps[at].duration_ps >= SLOW * middle]
+    slow.sort(key=lambda at: -steps[at].duration_ps)
+    wanted: list[tuple[int, StyleKey]] = []
+    if cursor is not None:
+        wanted.append((cursor, "cursor"))
+    wanted += [(at, "bad") for at in slow[:MARKED]]
+    return wanted
+
+
+def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: Glyphs) -> Line:
+    """One line on the step under the cursor, else on the slowest one."""
+    if not steps:
+        return fit([], width, glyphs)
+    ascii_only = glyphs.name == "ascii"
+    middle = median(step.duration_ps for step in steps)
+    at = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
+    step = steps[at]
+    times = step.duration_ps / middle if middle else 1.0
+    name = clean(step.name, ascii_only)
+    ratio = f"{significant(times)}{glyphs.times}"
+    if cursor is None and times < SLOW and len(steps) > 1:
+        return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
+    spans: list[Span] = [
+        (" step " if cursor is not None or len(steps) == 1 else " slowest: step ", "dim"),
+        (name, "strong"),
+        (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
+    ]
+    if len(steps) > 1:
+        spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
+    for part in _by_excess(steps, at) if step.breakdown is not None else ():
+        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text"))
+        if line_width((*spans, *more)) > width:
+            break  # the details of the step have them all
+        spans += more
+    return fit(spans, width, glyphs)
+
+
+def _by_excess(steps: Sequence[Step], at: int) -> list[Part]:
+    """The parts of a step, first what it has most above the median step."""
+    sizes = [{part.word: part.size for part in step_parts(step)} for step in steps]
+    mine = step_parts(steps[at])
+    usual = {part.word: median(other.get(part.word, 0.0) for other in sizes) for part in mine}
+    return sorted(mine, key=lambda part: usual[part.word] - part.size)
+
+
+def parts_legend(steps: Sequence[Step], glyphs: Glyphs) -> Line:
+    """What the colours of the columns mean, from the bottom up; nothing where no step is broken down."""
+    if all(step.breakdown is None for step in steps):
+        return ()
+    is_generic = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
+    spans: list[Span] = []
+    for key, letter in _LETTER.items():
+        word = (_GENERIC_LEGEND if is_generic else _LEGEND)[key]
+        spans += [(letter if glyphs.letters else glyphs.full, key), (f" {word}  ", "dim")]
+    return tuple(spans)

@@ -1,0 +1,352 @@
+"""The list of runs above a page: which to open, which two to compare; what is known of them fills in while it is open.
+
+`FactsReader` reads that on a worker thread, `RunsPopup` shows it:
+
+    reader = FactsReader(tell)                      # tell(): on the worker's thread, when there is more to draw
+    popup = RunsPopup(look, title, runs, reader.facts, open_run, compare, now, shown, reader.cancel)
+    job = reader.begin(runs)                        # then reader.work(job) on a worker thread
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.pages.runs.drawing import (
+    DETAIL_LINES,
+    LEAST_ROWS,
+    ORDERS,
+    RunOrder,
+    RunRow,
+    detail_lines,
+    list_lines,
+    matching,
+    newest_first,
+    ordered,
+)
+from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup, centred_top, on_panel
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.run_facts import RunFacts
+
+WIDEST_LIST = 144
+"""Cells of the panel on a wide screen."""
+
+TELL_SECONDS = 0.1
+"""At most one call of `tell` in this time."""
+
+_NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
+
+ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
+
+
+def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+    """`parsers.session.run_facts.run_facts`, imported when called."""
+    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - brings numpy and protobuf
+
+    return run_facts(run, is_cancelled=is_cancelled)
+
+
+_Identity = tuple[str, float, int, int]
+
+
+def _identity(run: Run) -> _Identity:
+    """What a run's facts belong to: its path and its files as they are."""
+    return run.path, run.modified, run.size_bytes, len(run.hosts)
+
+
+@dataclass(slots=True)
+class FactsJob:
+    """Runs whose facts are to be read."""
+
+    runs: tuple[Run, ...]
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+class FactsReader:
+    """Reads facts of runs, each once, and keeps them.
+
+    `begin`, `cancel` and `facts` belong to the screen's thread, `work` to a worker thread.
+
+    Args:
+        tell: called on the worker's thread when facts have come, at most every `TELL_SECONDS` and at the end.
+        read: reads one run's facts; a test puts its own here.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, tell: Callable[[], object], read: ReadFacts = read_facts, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tell = tell
+        self._read = read
+        self._clock = clock
+        self._known: dict[_Identity, RunFacts] = {}
+        self._job: FactsJob | None = None
+
+    def facts(self, run: Run) -> RunFacts | None:
+        """What is known of a run as it is now; None as long as it has not been read."""
+        return self._known.get(_identity(run))
+
+    def begin(self, runs: Sequence[Run]) -> FactsJob:
+        """Makes reading these runs the current job; any older one is cancelled. Its `work` remains to be done."""
+        self.cancel()
+        self._job = FactsJob(tuple(run for run in runs if _identity(run) not in self._known))
+        return self._job
+
+    def cancel(self) -> None:
+        """Ends the current job, at its next line of a file."""
+        if self._job is not None:
+            self._job.cancelled.set()
+
+    def work(self, job: FactsJob) -> None:
+        """Reads the runs of a job, in their order."""
+        last, is_told = self._clock(), True
+        for run in job.runs:
+            try:
+                facts = self._read(run, job.cancelled.is_set)
+            except Cancelled:
+                return
+            if job.cancelled.is_set():
+                return
+            self._known[_identity(run)] = facts
+            is_told = self._clock() - last < TELL_SECONDS
+            if not is_told:
+                self._tell()
+                last, is_told = self._clock(), True
+            else:
+                is_told = False
+        if not is_told:
+            self._tell()
+
+
+class RunsPopup(Popup):
+    """A list of runs to open one of, or to compare two.
+
+    Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``d`` marks a run and, on another
+    one, compares both; Escape ends the filter, takes the mark back, then closes.
+
+    Args:
+        runs: in any order.
+        facts: what is known of a run, None as long as nothing is.
+        open_run: called with the run that was chosen; the popup is closed then.
+        compare: called with the older (the baseline) and the newer of two runs; None where that can't be done.
+        now: seconds since 1970.
+        shown: the run that is open; the cursor is on it at first, else on the newest.
+        closed: called when a key or a click closed the popup, whatever the reason.
+        marked: the run that is marked for comparing already.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        title: str,
+        runs: Sequence[Run],
+        facts: Callable[[Run], RunFacts | None],
+        open_run: Callable[[Run], object],
+        compare: Callable[[Run, Run], object] | None,
+        now: Callable[[], float],
+        shown: Run | None = None,
+        closed: Callable[[], object] = lambda: None,
+        marked: Run | None = None,
+    ) -> None:
+        super().__init__(look, title)
+        self._runs = newest_first(runs)
+        self._facts = facts
+        self._open_run = open_run
+        self._compare = compare
+        self._now = now
+        self._shown = shown
+        self._closed = closed
+        self._typing = False
+        self._marked = marked
+        self.order: RunOrder = "time"
+        self.filter = ""
+        self._at = ""
+        rows = self.list_rows()
+        first = shown.path if shown is not None else ""
+        self._at = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
+
+    # --- the rows
+
+    def list_rows(self) -> list[RunRow]:
+        """The rows that match the filter, in order."""
+        letter = self._letter()
+        rows = [
+            RunRow(run, self._facts(run), at == 0, run == self._shown, letter if run == self._marked else "")
+            for at, run in enumerate(self._runs)
+        ]
+        return matching(ordered(rows, self.order), self.filter, self._now())
+
+    def _letter(self) -> str:
+        """What the marked run is beside the one under the cursor: A, the older of the two, or B."""
+        if self._marked is None:
+            return ""
+        paths = [run.path for run in self._runs]
+        marked = paths.index(self._marked.path)
+        other = paths.index(self._at) if self._at in paths else marked
+        return "A" if marked > other or marked == other != 0 else "B"
+
+    def set_runs(self, runs: Sequence[Run]) -> None:
+        """Shows other runs; the cursor stays on its run where that is still there."""
+        self._runs = newest_first(runs)
+        if self._marked not in self._runs:
+            self._marked = None
+
+    def cursor_in(self, rows: Sequence[RunRow]) -> int:
+        """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
+        return next((at for at, row in enumerate(rows) if row.run.path == self._at), 0)
+
+    # --- how it looks
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether keys go into the filter."""
+        return self._typing
+
+    @property
+    def inner_width(self) -> int:
+        """Cells of a row."""
+        width = self.screen_size.width
+        return max(8, (WIDEST_LIST if width > WIDEST_LIST + 8 else width) - 4)
+
+    def row_count(self) -> int:
+        """The filter, headings, the rows and the lines below them; the same with a filter, so that the panel stays."""
+        return 2 + max(LEAST_ROWS, len(self._runs)) + DETAIL_LINES
+
+    def foot(self) -> str:
+        """The keys, as many as there is room for."""
+        if self._typing:
+            return "Enter opens   Esc back"
+        keys = ["Enter opens"]
+        if self._compare is not None and len(self._runs) > 1:
+            keys.append("d compare" if self._marked is None else f"d compares with {self._letter()}")
+        keys += ["s order", "/ filter", "Esc back"]
+        while len("   ".join(keys)) > self.inner_width - 2 and len(keys) > 2:
+            del keys[-2]
+        return "   ".join(keys)
+
+    def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
+        """The filter, the headings, the rows around the cursor, and what is known of the run under it."""
+        found = self.list_rows()
+        cursor = self.cursor_in(found)
+        room = self._room(count)
+        top = centred_top(cursor, len(found), room)
+        glyphs, now = self.look.glyphs, self._now()
+        lines = [self._filter_line(len(found), width)]
+        body = list_lines(found, cursor, top, room, self.order, now, width, glyphs)
+        lines += [on_panel(line) for line in body]
+        lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
+        if room + 2 < count:
+            lines += [on_panel(line) for line in detail_lines(found[cursor] if found else None, width, glyphs)]
+        return lines[:count]
+
+    @staticmethod
+    def _room(count: int) -> int:
+        """Rows of the list, of so many lines in all."""
+        room = count - 2 - DETAIL_LINES
+        return room if room >= LEAST_ROWS else max(1, count - 2)
+
+    def _filter_line(self, shown: int, width: int) -> AnyLine:
+        count = len(self._runs)
+        if not self._typing and not self.filter:
+            words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
+            if self._marked is not None:
+                name = clean(self._marked.name, self.look.glyphs.name == "ascii")
+                words = f"{name}: d on another run compares, with A the older"
+                return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
+            return pad([(words, "panel.dim")], width, "panel")
+        text = clean(self.filter, self.look.glyphs.name == "ascii")
+        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
+        spans.append(("_" if self._typing else "", "panel.key"))
+        return pad([*spans, (f"   {shown:,} of {count:,}", "panel.dim")], width, "panel")
+
+    # --- keys and mouse
+
+    def press(self, key: str, character: str | None) -> None:
+        """One key."""
+        if key == "enter":
+            self._choose()
+        elif key == "escape" and (self._typing or self.filter or self._marked is not None):
+            self._take_back()
+        elif self._typing and self._typed(key, character):
+            pass
+        elif key == "slash":
+            self._typing = True
+        elif key == "s":
+            self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        elif key == "d":
+            self._mark()
+        else:
+            super().press(key, character)
+        if not self.is_open:
+            self._closed()
+
+    def _typed(self, key: str, character: str | None) -> bool:
+        """Whether a key was for the filter."""
+        if key == "backspace":
+            self.filter = self.filter[:-1]
+        elif key in ("ctrl+n", "ctrl+p"):
+            self.step(1 if key == "ctrl+n" else -1, 0)
+        elif character and character.isprintable():
+            self.filter += character
+        else:
+            return False
+        return True
+
+    def _take_back(self) -> None:
+        """Ends the filter, or else the mark."""
+        if self._typing or self.filter:
+            self._typing, self.filter = False, ""
+        else:
+            self._marked = None
+
+    def click(self, row: int) -> None:
+        """Opens a run."""
+        rows = self.list_rows()
+        room = self._room(self.room)
+        at = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
+        if 3 <= row < 3 + room and at < len(rows):
+            self._at = rows[at].run.path
+            self._choose()
+            if not self.is_open:
+                self._closed()
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor."""
+        rows = self.list_rows()
+        if rows:
+            at = self.cursor_in(rows) + lines + round(screens * self._room(self.room))
+            self._at = rows[max(0, min(at, len(rows) - 1))].run.path
+
+    def _under_cursor(self) -> Run | None:
+        rows = self.list_rows()
+        return rows[self.cursor_in(rows)].run if rows else None
+
+    def _choose(self) -> None:
+        """Opens the run under the cursor, what is wrong with it included: its page says what that is."""
+        run = self._under_cursor()
+        if run is not None:
+            self.is_open = False
+            self._open_run(run)
+
+    def _mark(self) -> None:
+        """Marks a run, takes the mark back, or compares the marked run with another one; both need to be readable."""
+        run = self._under_cursor()
+        if self._compare is None or run is None or not run.hosts:
+            return
+        if self._marked is None or self._marked.path == run.path:
+            self._marked = run if self._marked is None else None
+            return
+        self.is_open = False
+        older, newer = newest_first((self._marked, run))[::-1]
+        self._compare(older, newer)

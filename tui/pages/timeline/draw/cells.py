@@ -1,0 +1,273 @@
+"""What each cell of a lane looks like, computed for all cells at once.
+
+A cell has a sign, an ink and a ground, so it can show two things: two slices and where they meet, or a slice and where
+it begins or ends. A cell with more to show is crowded: its ink is the class that takes most of its time, its sign says
+how much of it is covered. No event of a cell is ever left out without a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.timeline.model import Track
+from tpuprof.parsers.timeline.windows import LaneWindow
+from tpuprof.tui.draw.spans import FILLS, Fill
+from tpuprof.tui.pages.timeline.draw.signs import FULL, MATCH, PAGE, RIGHT, SELECTED, SHADES, THICK, THIN
+
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+LOOKED_AT = 1 << 16
+"""Events of crowded cells among which matches are looked for one by one."""
+
+_SHADES = np.array(SHADES, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What lies in the cells of a lane.
+
+    Attributes:
+        count: events of each cell; of one or two of them the rest is about: 1 is the first, 2 the last.
+        event1, event2: index of the event, of no meaning in an empty cell.
+        from1, to1, from2, to2: where in the cell they begin and end, in eighths of the cell.
+        before1, after1, before2, after2: whether they are cut by the cell's borders.
+        kind1, kind2: code of their class or tone.
+        fill1, fill2: code of their colour, which may be that of a match or of the selection.
+        crowd_kind, crowd: the same for all events of the cell.
+        second: code of the class that takes most of the cell's time but for that one; `PAGE` for none.
+        share: part of the cell's time that events cover, 0-1.
+    """
+
+    count: Int64s
+    event1: Int64s
+    event2: Int64s
+    from1: Floats
+    to1: Floats
+    from2: Floats
+    to2: Floats
+    before1: Bools
+    after1: Bools
+    before2: Bools
+    after2: Bools
+    kind1: Codes
+    kind2: Codes
+    fill1: Codes
+    fill2: Codes
+    crowd_kind: Codes
+    crowd: Codes
+    second: Codes
+    share: Floats
+
+    @property
+    def whole(self) -> Bools:
+        """Cells that one event fills, as far as an eighth can tell."""
+        filled: Bools = (self.count == 1) & (self.from1 < 0.5) & (self.to1 >= 7.5)
+        return filled
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The look of each cell.
+
+    Attributes:
+        sign: index in `SIGNS`.
+        ink, ground: indices in `FILLS`.
+        event: the event that fills the cell and may write its name there; -1 for none.
+    """
+
+    sign: Codes
+    ink: Codes
+    ground: Codes
+    event: Int64s
+
+
+def sight(
+    track: Track,
+    window: LaneWindow,
+    fill: Fill | None,
+    selected: int | None,
+    is_match: Bools | None,
+    match_cells: Bools | None,
+) -> Sight:
+    """What lies in the cells of a lane that has any events in the window; see `rows.lane_line`."""
+    low, high = window.edges[:-1], window.edges[1:]
+    count = window.last - window.first
+    event1 = np.minimum(window.first, len(track) - 1)
+    event2 = np.clip(window.last - 1, 0, len(track) - 1)
+    scale = 8.0 / (high - low)
+    start1, end1, start2, end2 = (
+        track.start_ps[event1],
+        track.end_ps[event1],
+        track.start_ps[event2],
+        track.end_ps[event2],
+    )
+    kinds = [_kinds(track, event, fill) for event in (event1, event2)]
+    busy = window.busy_ps.sum(axis=1)
+    if fill is None:
+        crowd_kind = np.where(busy > 0, window.busy_ps.argmax(axis=1).astype(np.uint8), kinds[0])
+    else:
+        crowd_kind = kinds[0]
+    crowd = np.where(_match_cells(track, window, is_match, match_cells), np.uint8(MATCH), crowd_kind)
+    if selected is not None:
+        crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
+    return Sight(
+        count=count,
+        event1=event1,
+        event2=event2,
+        from1=(np.clip(start1, low, high) - low) * scale,
+        to1=(np.clip(end1, low, high) - low) * scale,
+        from2=(np.clip(start2, low, high) - low) * scale,
+        to2=(np.clip(end2, low, high) - low) * scale,
+        before1=start1 <= low,
+        after1=end1 >= high,
+        before2=start2 <= low,
+        after2=end2 >= high,
+        kind1=kinds[0],
+        kind2=kinds[1],
+        fill1=_fills(track, event1, kinds[0], selected, is_match),
+        fill2=_fills(track, event2, kinds[1], selected, is_match),
+        crowd_kind=crowd_kind,
+        crowd=crowd,
+        second=_second(window, crowd_kind) if fill is None else np.full(len(count), PAGE, np.uint8),
+        share=np.minimum(busy * scale / 8.0, 1.0),
+    )
+
+
+def _kinds(track: Track, event: Int64s, fill: Fill | None) -> Codes:
+    """Code of each event's class, or of the one colour of all."""
+    if fill is not None:
+        return np.full(len(event), FILLS.index(fill), np.uint8)
+    out: Codes = track.names.classes[track.key[event]]
+    return out
+
+
+def _fills(track: Track, event: Int64s, kinds: Codes, selected: int | None, is_match: Bools | None) -> Codes:
+    """Code of each event's colour."""
+    out = kinds if is_match is None else np.where(is_match[track.key[event]], np.uint8(MATCH), kinds)
+    return out if selected is None else np.where(event == selected, np.uint8(SELECTED), out)
+
+
+def _second(window: LaneWindow, crowd_kind: Codes) -> Codes:
+    """Code of the class with the second most time in each cell."""
+    busy = window.busy_ps.copy()
+    busy[np.arange(len(busy)), crowd_kind] = 0
+    return np.where(busy.any(axis=1), busy.argmax(axis=1), PAGE).astype(np.uint8)
+
+
+def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match_cells: Bools | None) -> Bools:
+    """Cells with a match among their events, as far as it was said or is cheap to see."""
+    if match_cells is not None:
+        return match_cells
+    out = np.zeros(len(window.first), np.bool_)
+    if is_match is None:
+        return out
+    crowded = np.flatnonzero(window.last - window.first > 1)
+    if int((window.last - window.first)[crowded].sum()) <= LOOKED_AT:
+        of, at = ranges(window.first[crowded], window.last[crowded])
+        out[crowded[of[is_match[track.key[at]]]]] = True
+    return out
+
+
+def slice_cells(seen: Sight) -> Cells:
+    """The look of each cell, edges to an eighth of it."""
+    cells = len(seen.count)
+    out = Cells(
+        np.zeros(cells, np.uint8),
+        np.full(cells, PAGE, np.uint8),
+        np.full(cells, PAGE, np.uint8),
+        np.full(cells, -1, np.int64),
+    )
+    one, two = seen.count == 1, seen.count == 2
+    crowded = seen.count > 2
+    if one.any():
+        _one_event(out, seen, one)
+    if two.any():
+        _two_events(out, seen, two, crowded)
+    whole = seen.whole
+    # a cell that a rounded sign fills is filled
+    _paint(out, whole, 0, PAGE, seen.fill1)
+    out.event[whole] = seen.event1[whole]
+    _paint(out, crowded, shades(seen.share), seen.crowd, PAGE)
+    _part_neighbours(out, seen, whole, crowded)
+    return out
+
+
+def shades(share: Floats) -> Codes:
+    """The sign for each share of 0-1, never a blank; only what has no gap worth a sixteenth is full."""
+    level = np.where(share >= 15 / 16, 4, np.clip(np.rint(share * 4), 1, 3))
+    return _SHADES[level.astype(np.intp)]
+
+
+def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground: Codes | int) -> None:
+    if not where.any():
+        return
+    for column, value in ((out.sign, sign), (out.ink, ink), (out.ground, ground)):
+        column[where] = value if isinstance(value, int) else value[where]
+
+
+def _one_event(out: Cells, seen: Sight, one: Bools) -> None:
+    """A slice that begins or ends in the cell, or both."""
+    begin, end = seen.from1, seen.to1
+    length = np.clip(np.rint(end - begin), 1, 7).astype(np.uint8)
+    middle = (begin + end) / 2
+    ends = one & seen.before1
+    begins = one & ~seen.before1 & seen.after1
+    inside = one & ~seen.before1 & ~seen.after1
+    _paint(out, ends, np.clip(np.rint(end), 1, 8).astype(np.uint8), seen.fill1, PAGE)
+    _paint(out, begins, np.clip(np.rint(begin), 0, 7).astype(np.uint8), PAGE, seen.fill1)
+    to_left = begin <= 8 - end
+    _paint(out, inside & to_left, length, seen.fill1, PAGE)
+    _paint(out, inside & ~to_left, (8 - length).astype(np.uint8), PAGE, seen.fill1)
+    # there is no sign for a narrow block in the middle but lines
+    central = inside & (np.abs(middle - 4) <= 1.5) & (end - begin <= 3)
+    _paint(out, central, np.where(end - begin <= 1.5, THIN, THICK).astype(np.uint8), seen.fill1, PAGE)
+
+
+def _two_events(out: Cells, seen: Sight, two: Bools, crowded: Bools) -> None:
+    """Two slices that meet in the cell, or end and begin in it. What needs a third colour counts as crowded."""
+    end, begin = seen.to1, seen.from2
+    gap = begin - end
+    parted = two & (gap >= 1)
+    wide1, wide2 = seen.before1, seen.after2
+    both = wide1 & wide2
+    room = (wide1 & ~wide2 & (seen.to2 >= 7)) | (~wide1 & wide2 & (seen.from1 <= 1))
+    crowded |= two & ~both & ~(room & (gap < 1))
+    border = np.clip(np.rint((end + begin) / 2), 1, 7).astype(np.uint8)
+    same = seen.fill1 == seen.fill2
+    _paint(out, two, border, seen.fill1, seen.fill2)
+    line = np.where(border <= 2, 1, np.where(border >= 6, RIGHT, THIN)).astype(np.uint8)
+    _paint(out, two & same, line, PAGE, seen.fill1)
+    # a gap is shown where the larger part leaves it, or as a line; the other slice must be seen beside the cell
+    left = end >= 8 - begin
+    central = parted & same & (gap <= 3) & (np.abs((end + begin) / 2 - 4) <= 1.5)
+    goes_on = seen.event2[:-1] == seen.event1[1:]
+    seen1 = np.append(False, goes_on & (seen.count[:-1] == 1))
+    seen2 = np.append(goes_on & (seen.count[1:] == 1), False)
+    crowded |= parted & ~central & ~np.where(left, seen2, seen1)
+    _paint(out, parted & left, np.clip(np.rint(end), 1, 7).astype(np.uint8), seen.fill1, PAGE)
+    _paint(out, parted & ~left, np.clip(np.rint(begin), 1, 7).astype(np.uint8), PAGE, seen.fill2)
+    _paint(out, central, np.where(gap <= 1.5, THIN, THICK).astype(np.uint8), PAGE, seen.fill1)
+
+
+def _part_neighbours(out: Cells, seen: Sight, whole: Bools, crowded: Bools) -> None:
+    """Lines where areas of one colour would run into each other."""
+    solid = np.where(whole, out.ground, np.where(out.sign == FULL, out.ink, PAGE))
+    beside = np.pad(np.where(whole, out.ground, PAGE), 1, constant_values=PAGE)
+    # a crowded cell between two slices: a line in the colour of what else is there
+    lone = crowded & (out.sign == FULL) & (out.ink == beside[:-2]) & (out.ink == beside[2:])
+    line = np.where(seen.second == PAGE, THIN, THICK).astype(np.uint8)
+    _paint(out, lone, line, seen.second, out.ink.copy())
+    # the begin of a slice
+    right = np.where((out.sign > 0) & (out.sign <= THICK) & (out.sign != FULL), out.ground, solid)
+    right[lone] = PAGE
+    starts = np.zeros(len(whole), np.bool_)
+    other = seen.event1[1:] != seen.event2[:-1]
+    starts[1:] = whole[1:] & (other | crowded[:-1]) & (right[:-1] == out.ground[1:])
+    _paint(out, starts, 1, PAGE, out.ground)
+    out.event[starts] = -1

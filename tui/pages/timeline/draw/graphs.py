@@ -1,0 +1,99 @@
+"""Rates and counters over time, as columns of eighths in one row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.timeline.model import CounterTrack
+from tpuprof.tui.draw.axis import equal_runs
+from tpuprof.tui.draw.format import UNKNOWN
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+
+Floats = NDArray[np.float64]
+
+
+def rate_line(values: Floats, peak: float | None, glyphs: Glyphs, fill: Fill = "compute") -> Line:
+    """A rate, such as of FLOPs, as a share of its peak: what is not zero shows, what is above the peak is a warning.
+
+    Args:
+        values: float64[cells] per second (`windows.rate_window`); NaN for unknown.
+        peak: per second; without it the highest of the values is as high as the row, and the label must say so.
+        fill: the colour.
+    """
+    known = np.isfinite(values)
+    scale = peak if peak else float(np.max(values, where=known, initial=0.0))
+    share = np.where(known & (values > 0), values, 0.0) / (scale or 1.0)
+    level = np.where(share > 0, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64)
+    above = (share > 1.005) if peak else np.zeros(len(values), np.bool_)
+    return _columns(level, above, (fill, "page"), glyphs)
+
+
+def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs, fill: Fill = "unknown") -> Line:
+    """A counter's values from its least (a low column) to its greatest (a full one), of the whole trace.
+
+    A cell shows the greatest value in it, so that no peak is lost; it is blank before the first value.
+
+    Args:
+        edges: int64[cells + 1].
+    """
+    cells = len(edges) - 1
+    value = counter_values(counter, edges)
+    ends = counter_range(counter)
+    if ends is None:
+        return ((" " * cells, "text"),) if cells else ()
+    low, high = ends
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(cells, 0.5)
+    known = np.isfinite(value)
+    level = np.where(known, np.clip(np.rint(np.where(known, share, 0.0) * 7) + 1, 1, 8), 0).astype(np.int64)
+    return _columns(level, np.zeros(cells, np.bool_), (fill, "page"), glyphs)
+
+
+def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
+    """float64[cells]: the greatest value that the counter has in each cell; NaN where it has none yet."""
+    time = counter.time_ps
+    cells = len(edges) - 1
+    first = np.maximum(np.searchsorted(time, edges[:-1], side="right") - 1, 0)
+    last = np.searchsorted(time, edges[1:], side="left")
+    out = np.full(cells, np.nan)
+    some = np.flatnonzero(last > first)
+    if len(some):
+        # a cell's values are from the one that holds at its begin to the last one before its end
+        begin, end = int(first[some[0]]), int(last[some[-1]])
+        value = counter.value[begin:end]
+        bounds = np.stack([first[some], last[some]], axis=1).ravel() - begin
+        out[some] = np.fmax.reduceat(np.append(np.where(np.isfinite(value), value, np.nan), np.nan), bounds)[::2]
+    return out
+
+
+def counter_range(counter: CounterTrack) -> tuple[float, float] | None:
+    """Least and greatest value; None where there is none."""
+    value = counter.value[np.isfinite(counter.value)]
+    return (float(value.min()), float(value.max())) if len(value) else None
+
+
+def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
+    """``61.2–143 W``: what the lowest and the highest column stand for."""
+    ends = counter_range(counter)
+    if ends is None:
+        return UNKNOWN
+    low, high = (
+        f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
+        for value in ends
+    )
+    unit = clean(counter.unit[:20], glyphs.name == "ascii")
+    return (low if low == high else f"{low}{glyphs.dash}{high}") + (f" {unit}" if unit else "")
+
+
+def _columns(level: Int64s, above: NDArray[np.bool_], key: Key, glyphs: Glyphs) -> Line:
+    """Columns of 0-8 eighths."""
+    spans: list[Span] = []
+    kind = np.where(level == 0, 0, np.where(above, 2, 1))
+    keys: tuple[Key, ...] = ("text", key, "warn")
+    for begin, end in equal_runs(kind):
+        text = "".join(glyphs.column[one] for one in level[begin:end].tolist())
+        spans.append((text, keys[int(kind[begin])]))
+    return tuple(spans)

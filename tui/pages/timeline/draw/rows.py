@@ -1,0 +1,247 @@
+"""One row of the timeline: the slices of a lane, a track's lanes as one, and how many events hide in each cell."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.timeline.model import CLASSES, Track
+from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
+from tpuprof.tui.draw.axis import equal_runs
+from tpuprof.tui.draw.layout import clean, cut, joined
+from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.pages.timeline.draw.cells import Bools, Cells, Codes, Sight, shades, sight, slice_cells
+from tpuprof.tui.pages.timeline.draw.letters import letter_cells
+from tpuprof.tui.pages.timeline.draw.signs import MATCH, PAGE, SELECTED, SIGNS, crowd_letter, hatch
+
+LEAST_NAME = 4
+"""Cells from which on a slice bears its name."""
+
+NAME_SEEN = 200
+"""Characters of a name that are looked at."""
+
+_COUNT_SIGNS = {"block": " ·23456789+#", "ascii": " .23456789+#"}
+
+
+def lane_line(
+    track: Track,
+    window: LaneWindow,
+    glyphs: Glyphs,
+    *,
+    fill: Fill | None = None,
+    selected: int | None = None,
+    is_match: NDArray[np.bool_] | None = None,
+    match_cells: NDArray[np.bool_] | None = None,
+    lost_from_ps: int | None = None,
+) -> Line:
+    """One lane, one cell of the window a cell.
+
+    Slices are areas of their class's colour, with edges to an eighth of a cell and their names where there is room. A
+    cell with three events or more, with two short ones, or with more than two colours can show, is crowded: shaded
+    by the time covered, in the colour of the class that takes most of it. A thin line parts slices of one colour; one
+    in another colour stands for what is crowded between them. With letters, a slice is ``[name ==C]``, a short one
+    ``|``, and a crowded cell is a class's letter, small below half.
+
+    Args:
+        track, window: the events and what lies in each cell (`windows.lane_window`).
+        fill: one colour for all slices (`signs.fill_of`); None for that of their class.
+        selected: index of the event to be shown as selected.
+        is_match: bool[keys]: events to be shown as found.
+        match_cells: bool[cells]: crowded cells with a match in them. Without it they are looked through, as long as
+            they hide no more than `cells.LOOKED_AT` events.
+        lost_from_ps: the profile has no events from here on; empty cells are hatched.
+    """
+    cells = len(window.first)
+    lost = _lost(window.edges, lost_from_ps)
+    if not (window.last > window.first).any():
+        return joined(_blank_spans(lost, 0, cells, glyphs))
+    seen = sight(track, window, fill, selected, is_match, match_cells)
+    if glyphs.letters:
+        return _lettered(track, window, seen, lost, glyphs)
+    return _painted(track, slice_cells(seen), lost, glyphs)
+
+
+def track_line(
+    window: TrackWindow,
+    glyphs: Glyphs,
+    *,
+    fill: Fill | None = None,
+    selected: tuple[int, int] | None = None,
+    match_cells: NDArray[np.bool_] | None = None,
+    lost_from_ps: int | None = None,
+) -> Line:
+    """A track with all its lanes in one row: every cell is shaded as a crowded cell of a lane is.
+
+    Args:
+        window: `windows.track_window`.
+        selected: from when to when the selected event runs.
+        fill, match_cells, lost_from_ps: see `lane_line`.
+    """
+    low, high = window.edges[:-1], window.edges[1:]
+    busy = window.busy_ps.sum(axis=1)
+    if fill is None:
+        kind = np.where(busy > 0, window.busy_ps.argmax(axis=1), CLASSES.index("unknown")).astype(np.uint8)
+    else:
+        kind = np.full(len(busy), FILLS.index(fill), np.uint8)
+    ink = kind.copy()
+    if match_cells is not None:
+        ink[match_cells] = MATCH
+    if selected is not None:
+        ink[(low < max(selected[1], selected[0] + 1)) & (high > selected[0])] = SELECTED
+    share = np.minimum(busy / (high - low), 1.0)
+    return shaded_line(share, kind, window.count > 0, glyphs, ink, _lost(window.edges, lost_from_ps))
+
+
+def shaded_line(
+    share: NDArray[np.float64],
+    kind: Codes,
+    shown: Bools,
+    glyphs: Glyphs,
+    ink: Codes | None = None,
+    lost: Bools | None = None,
+) -> Line:
+    """Cells shaded by a share of 0-1; those that are shown are never blank.
+
+    Args:
+        kind: index of each cell's class or tone in `FILLS`.
+        ink: the same for its colour, where that is another one.
+        lost: blank cells to be hatched.
+    """
+    ink = kind if ink is None else ink
+    sign = np.where(shown, shades(share), 0).astype(np.int64)
+    spans: list[Span] = []
+    for begin, end in equal_runs(np.where(sign > 0, sign * 256 + ink.astype(np.int64) * 16 + kind, 0)):
+        if not sign[begin]:
+            spans += _blank_spans(lost, begin, end, glyphs)
+            continue
+        if glyphs.letters:
+            text = "".join(crowd_letter(int(kind[begin]), one) for one in share[begin:end].tolist())
+        else:
+            text = SIGNS[sign[begin]] * (end - begin)
+        spans.append((text, (FILLS[ink[begin]], "page")))
+    return joined(spans)
+
+
+def count_line(count: Int64s, glyphs: Glyphs) -> Line:
+    """How many events each cell holds: ``·`` for 1, ``2`` to ``9``, ``+`` from 10 and ``#`` from 100 on.
+
+    Args:
+        count: int64[cells], such as `LaneWindow.last - LaneWindow.first` or `TrackWindow.count`.
+    """
+    signs = _COUNT_SIGNS[glyphs.name]
+    sign = np.where(count < 10, count, np.where(count < 100, 10, 11))
+    keys: tuple[Key, ...] = ("dim", "text", "strong")
+    weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
+    spans: list[Span] = []
+    for begin, end in equal_runs(weight):
+        text = "".join(signs[one] for one in sign[begin:end].tolist())
+        spans.append((text, keys[int(weight[begin])]))
+    return tuple(spans)
+
+
+def with_sign(line: Line, cell: int, sign: str) -> Line:
+    """The row with a sign in one of its cells, on the ground that the cell has."""
+    at = 0
+    for index, (text, key) in enumerate(line):
+        if at <= cell < at + len(text):
+            ground = key[1] if isinstance(key, tuple) else "page"
+            parts: list[Span] = [(text[: cell - at], key), (sign, ("words", ground)), (text[cell - at + 1 :], key)]
+            return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
+        at += len(text)
+    return line
+
+
+def with_cursor(line: Line, cell: int, glyphs: Glyphs) -> Line:
+    """The row under the cursor: a blank at the cursor's cell becomes a mark; what else is there stays."""
+    at = 0
+    for index, (text, _) in enumerate(line):
+        if at <= cell < at + len(text):
+            key = line[index][1]
+            if text[cell - at] != " " or not (key == "text" or (isinstance(key, tuple) and key[1] == "page")):
+                return line
+            before, after = text[: cell - at], text[cell - at + 1 :]
+            parts: list[Span] = [(before, key), (glyphs.vertical, "mark"), (after, key)]
+            return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
+        at += len(text)
+    return line
+
+
+def _lost(edges: Int64s, lost_from_ps: int | None) -> Bools | None:
+    return None if lost_from_ps is None else edges[:-1] >= lost_from_ps
+
+
+def _blank_spans(lost: Bools | None, begin: int, end: int, glyphs: Glyphs) -> list[Span]:
+    """Empty cells, hatched where events are lost."""
+    if lost is None or not lost[begin:end].any():
+        return [(" " * (end - begin), "text")]
+    return [
+        (hatch(glyphs) * (last - first), "rule") if lost[begin + first] else (" " * (last - first), "text")
+        for first, last in equal_runs(lost[begin:end].astype(np.int8))
+    ]
+
+
+class _Labels:
+    """Names of slices, each made fit for cells once a row."""
+
+    def __init__(self, track: Track, glyphs: Glyphs) -> None:
+        self._track = track
+        self._glyphs = glyphs
+        self._made: dict[int, str] = {}
+
+    def of(self, event: int, room: int) -> str:
+        """The name of an event, cut; empty where there is no room for one."""
+        if room < LEAST_NAME:
+            return ""
+        key = int(self._track.key[event])
+        name = self._made.get(key)
+        if name is None:
+            name = self._track.names.name(key)
+            if self._track.kind == "source":
+                name = name[-NAME_SEEN:].rpartition("/")[2]  # the folders are the same all over
+            name = self._made[key] = clean(name[:NAME_SEEN], self._glyphs.name == "ascii")
+        return cut(name, room, self._glyphs)
+
+
+def _painted(track: Track, cells: Cells, lost: Bools | None, glyphs: Glyphs) -> Line:
+    """Areas of colour with names in them."""
+    labels = _Labels(track, glyphs)
+    code = (cells.event + 1) * 4096 + cells.sign * np.int64(256) + cells.ink * np.int64(16) + cells.ground
+    spans: list[Span] = []
+    for begin, end in equal_runs(code):
+        ground, event = FILLS[cells.ground[begin]], int(cells.event[begin])
+        if event >= 0:
+            spans.append((f"{labels.of(event, end - begin):<{end - begin}}", ("words", ground)))
+        elif cells.sign[begin] == 0 and cells.ground[begin] == PAGE:
+            spans += _blank_spans(lost, begin, end, glyphs)
+        else:
+            spans.append((SIGNS[cells.sign[begin]] * (end - begin), (FILLS[cells.ink[begin]], ground)))
+    return tuple(spans)
+
+
+def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None, glyphs: Glyphs) -> Line:
+    """Slices in brackets."""
+    labels = _Labels(track, glyphs)
+    cells = letter_cells(seen)
+    spans: list[Span] = []
+    for begin, end in equal_runs(cells.code):
+        event = int(cells.event[begin])
+        if event >= 0:
+            fill = int(cells.fill[begin])
+            cut_off = (
+                int(track.start_ps[event]) < int(window.edges[0]),
+                int(track.end_ps[event]) > int(window.edges[-1]),
+            )
+            text = cells.text(begin, end, cut_off, partial(labels.of, event))
+            spans.append((text, ("words.odd" if event % 2 else "words", FILLS[fill])))
+        elif cells.is_crowded[begin]:
+            shares = seen.share[begin:end].tolist()
+            text = "".join(
+                crowd_letter(kind, share) for kind, share in zip(cells.kind[begin:end].tolist(), shares, strict=True)
+            )
+            spans.append((text, (FILLS[cells.fill[begin]], "page")))
+        else:
+            spans += _blank_spans(lost, begin, end, glyphs)
+    return joined(spans)

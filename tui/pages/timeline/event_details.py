@@ -1,0 +1,163 @@
+"""One event of the timeline in full: what it is, when it ran, every stat, and what leads to it or from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.metadata import StatValue
+from tpuprof.parsers.timeline.details import EventStats, self_time
+from tpuprof.parsers.timeline.model import Timeline, Track
+from tpuprof.parsers.timeline.read.flows import Flow
+from tpuprof.tui.draw.format import count, duration, percent, size
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.source_lines import excerpt_lines
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
+from tpuprof.tui.pages.timeline.draw.signs import fill_of
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.source_lines import SourceExcerpt
+
+_LONGEST = 4000
+"""Characters of a text that are shown."""
+
+_NAME_SEEN = 200
+"""Characters of a name that is but part of a line."""
+
+_MOST_FLOWS, _MOST_STATS, _MOST_ENTRIES = 40, 400, 50
+"""How many are listed."""
+
+_SPACES = {1: "HBM", 2: "CMEM", 3: "VMEM"}
+_DIRECTIONS = {1: "read", 2: "written"}
+_LABEL = 24
+
+
+def event_lines(
+    timeline: Timeline,
+    event: tuple[int, int, int],
+    stats: EventStats | str,
+    flows: Sequence[Flow],
+    excerpt: SourceExcerpt | None,
+    width: int,
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Everything about an event.
+
+    Args:
+        event: section, track and index.
+        stats: or a sentence that says why they can't be read.
+        flows: what leads to it or from it.
+        excerpt: lines of its source, where the file is on this machine.
+    """
+    section, item, index = event
+    track = timeline.sections[section].tracks[item]
+    where = _place(timeline, section, item) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
+    lines = wrap(track.label(index)[:_LONGEST], width, "strong", glyphs)
+    lines += [fit([], width, glyphs), *_rows([("on", where), *_times(timeline, track, index, glyphs)], width, glyphs)]
+    for flow in flows[:_MOST_FLOWS]:
+        lines += _flow_lines(timeline, flow, width, glyphs)
+    lines += _more(len(flows) - _MOST_FLOWS, width, glyphs)
+    if excerpt is not None:
+        lines += [fit([], width, glyphs), *wrap(excerpt.path[:_LONGEST], width, "title", glyphs)]
+        lines += excerpt_lines(excerpt, width, glyphs)
+    if isinstance(stats, str):
+        return [*lines, fit([], width, glyphs), *wrap(stats, width, "warn", glyphs)]
+    for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
+        if pairs:
+            lines += [fit([], width, glyphs), fit([(title, "title")], width, glyphs)]
+            lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], width, glyphs)
+            lines += _more(len(pairs) - _MOST_STATS, width, glyphs)
+    text = track.names.long_name(int(track.key[index]))
+    if text:
+        lines += [
+            fit([], width, glyphs),
+            fit([("HLO text" if track.kind in ("ops", "async") else "Name", "title")], width, glyphs),
+        ]
+        lines += wrap(text[:_LONGEST], width, "text", glyphs)
+    return lines
+
+
+def _place(timeline: Timeline, section: int, item: int) -> str:
+    """Which track of which section."""
+    title = timeline.sections[section].title[:_NAME_SEEN]
+    return f"{title}, {timeline.sections[section].tracks[item].name[:_NAME_SEEN]}"
+
+
+def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """How many are left out, if any."""
+    return [fit([(f"and {number:,} more", "dim")], width, glyphs)] if number > 0 else []
+
+
+def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
+    """When it ran and for how long."""
+    ascii_only = glyphs.name == "ascii"
+    start, end = int(track.start_ps[index]), int(track.end_ps[index])
+    rows = [
+        ("starts at", f"{duration(start, ascii_only, 9)} in the profile"),
+        ("duration", f"{duration(end - start, ascii_only, 6)}   {count(end - start)} ps"),
+    ]
+    if track.depth > 1:
+        own = self_time(track, index)
+        share = f", {percent(100 * own / (end - start))}" if end > start else ""
+        rows.append(("self time", duration(own, ascii_only, 6) + share))
+    at = timeline.step_at(start)
+    if at is not None:
+        step = timeline.steps[at]
+        rows.append(("in step", f"{step.name[:_NAME_SEEN]}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
+    occurrences = int(track.counts[int(track.key[index])])
+    rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))
+    if fill_of(track.kind) is None:
+        name = track.event_class(index)
+        rows.append(("class", f"{CLASS_LETTER[name]} {name}"))
+    return rows
+
+
+def _flow_lines(timeline: Timeline, flow: Flow, width: int, glyphs: Glyphs) -> list[Line]:
+    """Where an arrow leads to or comes from."""
+    track = timeline.sections[flow.section].tracks[flow.track]
+    key = ">" if flow.direction == "out" else "<"
+    words = f"{flow.kind}: {track.label(flow.event)[:_NAME_SEEN]} on {_place(timeline, flow.section, flow.track)}"
+    return wrap(words, width, "text", glyphs, [(f"{key} ", "key")])
+
+
+def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    """Names and values; a long value goes on below itself."""
+    lines: list[Line] = []
+    for name, value in rows:
+        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.name == "ascii"), max(_LABEL, width // 2), glyphs)
+        for part in value.splitlines() or ("",):
+            lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
+            label = ""
+    return lines
+
+
+def _value(name: str, value: StatValue) -> str:
+    """A stat's value for reading, with its unit where the name tells."""
+    if value is None:
+        return "n/a"
+    if isinstance(value, bytes):
+        return _memory_access(value) if name == "memory_access_breakdown" else f"{count(len(value))} bytes"
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if isinstance(value, int) and name.endswith("_ps"):
+        return f"{duration(value, False, 6)}   {count(value)} ps"
+    if isinstance(value, int) and "bytes" in name:
+        return f"{size(value)}   {count(value)}"
+    return str(value) if isinstance(value, float) or name.endswith("_id") or name.startswith("_") else f"{value:,}"
+
+
+def _memory_access(raw: bytes) -> str:
+    """``HBM 5.37 GB read, 5.37 GB written``, by memory space."""
+    try:
+        entries = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
+    except DecodeError:
+        return f"{count(len(raw))} bytes, damaged"
+    words = [
+        f"{_SPACES.get(entry.memory_space, f'space {entry.memory_space}')} {size(entry.bytes_accessed)} "
+        f"{_DIRECTIONS.get(entry.operation_type, 'moved')}"
+        for entry in entries[:_MOST_ENTRIES]
+    ]
+    return ", ".join(words) or "none"

@@ -1,0 +1,273 @@
+"""What ran in an interval: a sortable list above the page, by name or by track."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.measure import MeasuredRow, Measurement, SortKey, TrackShare
+from tpuprof.parsers.timeline.model import EventId, TrackKind
+from tpuprof.tui.draw.format import count, duration, percent, share
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.spans import CLASS_LETTER
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import pad
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup, centred_top
+
+_SORTS: tuple[SortKey, ...] = ("self", "total", "count", "name", "track")
+_MOST_ROWS = 2000
+"""Rows that are listed; what comes after them takes next to no time."""
+
+_MOST_MERGED = 12_000
+"""Rows up to which they are put together over cores: of a part of them the sums would be wrong."""
+
+_HEAD = 2
+
+_WIDE = 92
+"""Cells from which on there is room for all figures."""
+
+_ROOM_FOR_TRACK = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A row of the list, and how many tracks it is the sum of."""
+
+    row: MeasuredRow
+    tracks: int = 1
+
+
+def together(rows: Sequence[MeasuredRow]) -> list[_Listed]:
+    """The rows with those of one name put together over all tracks of one name, as the cores' are: sums.
+
+    The event to go to is that of the row with the longest time on average.
+    """
+    groups: dict[tuple[str, str], list[MeasuredRow]] = {}
+    for row in rows:
+        groups.setdefault((row.track, row.name), []).append(row)
+    out = []
+    for group in groups.values():
+        slowest = max(group, key=lambda row: row.average_ps)
+        tracks = len({row.place for row in group})
+        merged = replace(
+            slowest,
+            section=slowest.section if tracks == 1 else f"{tracks} tracks",
+            occurrences=sum(row.occurrences for row in group),
+            total_ps=sum(row.total_ps for row in group),
+            self_ps=sum(row.self_ps for row in group),
+        )
+        out.append(_Listed(merged, tracks))
+    return out
+
+
+_ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
+    "self": lambda one: (-one.row.self_ps,),
+    "total": lambda one: (-one.row.total_ps,),
+    "count": lambda one: (-one.row.occurrences,),
+    "name": lambda one: (one.row.name, -one.row.self_ps),
+    "track": lambda one: (one.row.track, -one.row.self_ps),
+}
+
+
+class Measured(Popup):
+    """Lists what ran in an interval, over all cores or for each.
+
+    Steps and module runs, which contain all the rest, are tracks of the list but no names.
+
+    Args:
+        measurement: what was counted.
+        kinds: of the tracks, in the order of `Measurement.tracks`.
+        use: of each rate its mean share of the peak, 0-1, over the cores; None where there is no peak.
+        chosen: called with the event to go to: the longest of the row that was chosen.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        measurement: Measurement,
+        kinds: Sequence[TrackKind],
+        use: Mapping[str, float | None],
+        chosen: Callable[[EventId], object],
+    ) -> None:
+        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.name == 'ascii')}")
+        self._measurement = measurement
+        self._chosen = chosen
+        places = zip(measurement.tracks, kinds, strict=True)
+        self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
+        self._total = 0
+        self._together: list[_Listed] | None = None
+        self._busy = [share for share in measurement.tracks if share.events]
+        self._use = use
+        self._by_track = False
+        self._can_merge = measurement.count(self._places) <= _MOST_MERGED
+        self._is_apart = not self._can_merge
+        self._sort: SortKey = "self"
+        self._reverse = False
+        self.cursor = 0
+        self._rows: tuple[_Listed, ...] = ()
+        self._tracks: tuple[TrackShare, ...] = ()
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Sorts anew."""
+        step = -1 if self._reverse else 1
+        if self._by_track:
+            shares = self._busy.copy()
+            if self._sort != "track":
+                shares.sort(key=lambda share: -share.busy_ps)
+            self._tracks = tuple(shares[::step])
+        elif self._is_apart:
+            self._rows = tuple(map(_Listed, self._measurement.rows(step * _MOST_ROWS, self._sort, self._places)))
+            self._total = self._measurement.count(self._places)
+        else:
+            merged = sorted(self._merged(), key=_ORDER[self._sort])
+            self._rows, self._total = tuple(merged[::step][:_MOST_ROWS]), len(merged)
+        self.cursor = 0
+
+    def _merged(self) -> list[_Listed]:
+        """The rows over all cores; put together once."""
+        if self._together is None:
+            self._together = together(self._measurement.rows(_MOST_MERGED, "self", self._places))
+        return self._together
+
+    @property
+    def _count(self) -> int:
+        return len(self._tracks) if self._by_track else len(self._rows)
+
+    def row_count(self) -> int:
+        """Two lines of headings and the longer of both lists, so that the panel stays."""
+        return max(len(self._rows), len(self._busy), 1) + _HEAD
+
+    def foot(self) -> str:
+        """The keys."""
+        other = "by name" if self._by_track else "by track"
+        words = "together" if self._is_apart else "apart"
+        cores = f"  c cores {words}" if self._can_merge and not self._by_track else ""
+        return f"s sort  S reverse  t {other}{cores}  Enter goes there  Esc closes"
+
+    def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
+        """The headings, and the rows around the cursor."""
+        room = count_ - _HEAD
+        top = self._first(room)
+        lines = [self._summary(width), self._heading(width)]
+        if not self._count:
+            return [*lines, pad([("nothing ran here", "panel.dim")], width, "panel")]
+        for at in range(top, min(self._count, top + room)):
+            lines.append(self._line(at, width))
+        return lines
+
+    def _summary(self, width: int) -> AnyLine:
+        spans: list[AnySpan] = [
+            ("sorted by ", "panel.dim"),
+            (self._sort if not self._by_track else self._track_sort, "panel.key"),
+        ]
+        total = self._total if not self._by_track else len(self._tracks)
+        what = "track" if self._by_track else "row"
+        listed = f", the first {count(self._count)} are listed" if total > self._count else ""
+        spans.append((f"   {counted(total, what)}{listed}; cut to the interval", "panel.dim"))
+        for name, fraction in self._use.items():
+            spans += [(f"   {name} ", "panel.dim"), (share(fraction), "panel.strong")]
+        return pad(spans, width, "panel")
+
+    @property
+    def _track_sort(self) -> str:
+        return "track" if self._sort == "track" else "busy"
+
+    def _heading(self, width: int) -> AnyLine:
+        if self._by_track:
+            return pad(self._cells("  ", "track", "", ("busy", "share", "events"), width, "panel.dim"), width, "panel")
+        figures = ("self", "share", "count", "total", "average")
+        return pad(self._cells("  ", "name", "track", figures, width, "panel.dim"), width, "panel")
+
+    def _line(self, at: int, width: int) -> AnyLine:
+        ascii_only = self.look.glyphs.name == "ascii"
+        mark = self.look.glyphs.mark if at == self.cursor else " "
+        key: AnyKey = "panel.cursor" if at == self.cursor else "panel"
+        if self._by_track:
+            track = self._tracks[at]
+            part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
+            figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
+            return pad(
+                self._cells(f"{mark} ", _place(track), "", figures, width, key),
+                width,
+                key,
+            )
+        row = self._rows[at].row
+        length = self._measurement.duration_ps * self._rows[at].tracks
+        figures = (
+            duration(row.self_ps, ascii_only),
+            percent(100 * row.self_ps / length if length else None),
+            count(row.occurrences),
+            duration(row.total_ps, ascii_only),
+            duration(row.average_ps, ascii_only),
+        )
+        name = f"{CLASS_LETTER[row.op_class]} {row.name[:200]}"
+        return pad(self._cells(f"{mark} ", name, _place(row), figures, width, key), width, key)
+
+    def _cells(
+        self, mark: str, name: str, track: str, figures: tuple[str, ...], width: int, key: AnyKey
+    ) -> list[AnySpan]:
+        """Name and track at the left, figures at the right; the track goes first where room is scarce."""
+        glyphs = self.look.glyphs
+        right = "".join(f"{figure:>9}" for figure in (figures if width >= _WIDE else figures[:3]))
+        room = width - len(mark) - len(right) - 1
+        second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
+        first = room - second - bool(second)
+        text = f"{cut_middle(clean(name, glyphs.name == 'ascii'), first, glyphs):<{first}}"
+        if second:
+            text += f" {cut_middle(clean(track, glyphs.name == 'ascii'), second, glyphs):<{second}}"
+        return [(f"{mark}{text} {right}", key)]
+
+    # --- keys
+
+    def press(self, key: str, character: str | None) -> None:
+        """Sorts, changes between names and tracks, or goes to what is under the cursor."""
+        if key == "enter":
+            self._choose()
+        elif key == "s":
+            self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+            self._arrange()
+        elif key == "S":
+            self._reverse = not self._reverse
+            self._arrange()
+        elif key == "c" and self._can_merge and not self._by_track:
+            self._is_apart = not self._is_apart
+            self._arrange()
+        elif key == "t":
+            self._by_track = not self._by_track
+            self._arrange()
+        else:
+            super().press(key, character)
+
+    def step(self, lines: int, screens: float) -> None:
+        """Moves the cursor."""
+        self.cursor = max(0, min(self.cursor + lines + round(screens * (self.room - _HEAD)), self._count - 1))
+
+    def click(self, row: int) -> None:
+        """Puts the cursor on a row; on the cursor's row, goes there."""
+        at = self._first(self.room - _HEAD) + row - _HEAD - 1
+        if 0 <= at < self._count and row > _HEAD:
+            if at == self.cursor:
+                self._choose()
+            self.cursor = at
+
+    def _first(self, room: int) -> int:
+        return centred_top(self.cursor, self._count, room)
+
+    def _choose(self) -> None:
+        if not self._count:
+            return
+        self.is_open = False
+        if self._by_track:
+            place = self._tracks[self.cursor].place
+            longest = self._measurement.rows(1, "total", (place,))[0]
+        else:
+            longest = self._rows[self.cursor].row
+        self._chosen((*longest.place, longest.longest))
+
+
+def _place(of: TrackShare | MeasuredRow) -> str:
+    """Which track of which section; names may be of any length."""
+    return f"{of.section[:80]}, {of.track[:200]}"

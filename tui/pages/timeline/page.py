@@ -1,0 +1,366 @@
+"""The timeline tab's lines: axis and minimap on top, the rows that fit, and what is under the cursor below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.flatten import flattened
+from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
+from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
+from tpuprof.tui.draw.format import duration, share
+from tpuprof.tui.draw.layout import clean, fit
+from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.timeline.draw.graphs import counter_line, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.gutter import Label, gutter_line
+from tpuprof.tui.pages.timeline.draw.minimap import minimap_line
+from tpuprof.tui.pages.timeline.draw.panel import panel_lines
+from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor, with_sign
+from tpuprof.tui.pages.timeline.draw.signs import fill_of
+from tpuprof.tui.pages.timeline.facts import facts_of, hint_of, mark_facts
+from tpuprof.tui.pages.timeline.rows import Row, main_track, overall_track
+from tpuprof.tui.pages.timeline.state import TimelineView
+
+TOP_LINES = 3
+"""Lines of the axis and the minimap."""
+
+_LOW = 26
+"""Rows below which the pane at the bottom is short."""
+
+_PANEL_LOW, _PANEL_HIGH = 3, 6
+
+_GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Canvas:
+    """What all rows of a frame have in common."""
+
+    edges: Int64s
+    glyphs: Glyphs
+    gutter: int
+
+    @property
+    def cells(self) -> int:
+        """Width of the rows."""
+        return len(self.edges) - 1
+
+
+class TimelinePage:
+    """A view, drawn.
+
+    Args:
+        timeline: of one host.
+        hosts: how many the run has.
+
+    Rows are kept from frame to frame for as long as nothing in them changes.
+
+    Attributes:
+        view: what is shown of the timeline.
+    """
+
+    def __init__(self, timeline: Timeline, hosts: int = 1) -> None:
+        self.view = TimelineView(timeline)
+        self._hosts = hosts
+        self._rows: dict[object, Line] = {}
+        self._map: tuple[object, TrackWindow] | None = None
+        self._marks: tuple[object, NDArray[np.bool_] | None] = (None, None)
+        self._count: tuple[object, Line] | None = None
+        self._ranges: dict[object, str] = {}
+        self._overall = overall_track(timeline)
+        self._events = [_events_of(section) for section in timeline.sections]
+        self._gutter = 0
+
+    def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+        """The whole tab, in so many cells."""
+        view = self.view
+        panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
+        self._gutter = 19 if width < 100 else 26 if width < 150 else 32
+        view.resize(width - self._gutter, height - TOP_LINES - panel - 1)
+        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
+        canvas = _Canvas(edges, glyphs, self._gutter)
+        lines = [*self._top(canvas), *self._body(canvas)]
+        lines += [fit([], width, glyphs)] * (TOP_LINES + view.height - len(lines))
+        return [*lines, self._counts(canvas), *self._panel(width, panel, glyphs)]
+
+    def status_line(self, width: int, glyphs: Glyphs) -> Line:
+        """What the capture lacks, or how many events there are."""
+        timeline = self.view.timeline
+        ascii_only = glyphs.name == "ascii"
+        if timeline.lost:
+            lost = clean(timeline.lost[0][:1000], ascii_only)
+            return fit([(" incomplete: ", "warn"), (lost, "dim")], width, glyphs)
+        words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
+        words += f", one of {counted(self._hosts, 'host')}: H shows another" if self._hosts > 1 else ""
+        return fit([(clean(words, ascii_only), "dim")], width, glyphs)
+
+    def point(self, x: int, y: int) -> None:
+        """Moves the cursor to a place on the screen."""
+        view = self.view
+        row = self._row_at(y - TOP_LINES)
+        if row is not None:
+            view.move_rows(row - view.row)
+        if x >= self._gutter:
+            view.move_cells(x - self._gutter - view.cursor_cell)
+
+    def drag(self, first_x: int, last_x: int) -> None:
+        """Marks the interval between two columns of the screen."""
+        view = self.view
+        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
+        cells = [max(0, min(x - self._gutter, view.cells - 1)) for x in sorted((first_x, last_x))]
+        view.marks = (int(edges[cells[0]]), int(edges[cells[1] + 1]))
+        view.cursor_ps = view.marks[0]
+
+    def _shown(self) -> list[int]:
+        """Indices of the rows on the screen, from top to bottom."""
+        view = self.view
+        pinned = min(view.pinned_rows, max(0, view.height - 1))
+        first = view.pinned_rows + view.top
+        return [*range(pinned), *range(first, min(len(view.rows), first + view.height - pinned))]
+
+    def _row_at(self, y: int) -> int | None:
+        shown = self._shown()
+        return shown[y] if 0 <= y < len(shown) else None
+
+    # --- above the rows
+
+    def _top(self, canvas: _Canvas) -> list[Line]:
+        """Minimap, ticks, and steps, marks and cursor."""
+        view, glyphs = self.view, canvas.glyphs
+        ascii_only = glyphs.name == "ascii"
+        window = view.window
+        marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
+        heads: tuple[Span, ...] = (
+            self._host_head(ascii_only),
+            (f" {self._base_name(ascii_only)} {marked.offset}", "strong" if marked.offset else "dim"),
+            (f" shows {duration(window.span_ps, ascii_only)}", "dim"),
+        )
+        bodies = (
+            self._minimap(canvas),
+            tick_line(marked, canvas.edges, glyphs, with_offset=False),
+            mark_line(canvas.edges, glyphs, cursor_ps=view.cursor_ps, marks=view.marks, steps=view.timeline.steps),
+        )
+        return [(*fit([head], canvas.gutter, glyphs), *body) for head, body in zip(heads, bodies, strict=True)]
+
+    def _host_head(self, ascii_only: bool) -> Span:
+        """The host's name, or that its profile is not complete."""
+        timeline = self.view.timeline
+        return (" incomplete: W", "warn") if timeline.lost else (f" {clean(timeline.host[:80], ascii_only)}", "dim")
+
+    def _base_name(self, ascii_only: bool) -> str:
+        """What times are relative to."""
+        view = self.view
+        if view.base == "step" and view.step is not None:
+            return f"in step {clean(view.timeline.steps[view.step].name[:20], ascii_only)}"
+        return "from mark" if view.base == "mark" else "time"
+
+    def _minimap(self, canvas: _Canvas) -> Line:
+        """The first section's ops, or whatever stands for it, over the whole trace."""
+        timeline = self.view.timeline
+        track = self._overall
+        edges = cell_edges(timeline.first_ps, timeline.last_ps, canvas.cells)
+        if track is None:
+            none = np.zeros((canvas.cells, len(CLASSES)), np.int64)
+            busy = TrackWindow(edges, none[:, 0], none)
+        else:
+            if self._map is None or self._map[0] != canvas.cells:
+                self._map = (canvas.cells, track_window(track, edges))
+            busy = self._map[1]
+        return minimap_line(
+            busy,
+            canvas.glyphs,
+            view=(self.view.window.start_ps, self.view.window.end_ps),
+            fill=None if track is None else fill_of(track.kind),
+            match_cells=self._found_in(edges),
+            lost_from_ps=None if track is None else _lost_from(track),
+        )
+
+    def _found_in(self, edges: Int64s) -> NDArray[np.bool_] | None:
+        """bool[cells]: where over the whole trace a search found something."""
+        matches = self.view.matches
+        if self._marks[0] != (matches, len(edges)):
+            self._marks = (matches, len(edges)), None if matches is None else matches.marks(edges)
+        return self._marks[1]
+
+    # --- rows
+
+    def _body(self, canvas: _Canvas) -> list[Line]:
+        """The rows that fit, pinned ones first."""
+        view = self.view
+        kept: dict[object, Line] = {}
+        lines = []
+        arrows = self._arrow_ends(canvas)
+        for at in self._shown():
+            row = view.rows[at]
+            label = self._label(row, at == view.row, canvas.glyphs)
+            if row.kind == "section" and row.section not in view.folding.closed:
+                lines.append(self._heading(row.section, label, canvas))
+                continue
+            key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), view.matches)
+            cells = kept[key] = self._rows.get(key) or self._cells(row, canvas)
+            for lane, cell in arrows.get(row.track_id, ()):
+                if row.kind == "flat" or lane == row.lane:
+                    cells = with_sign(cells, cell, canvas.glyphs.arrow)
+            if at == view.row:
+                cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
+            lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
+        self._rows = kept
+        return lines
+
+    def _arrow_ends(self, canvas: _Canvas) -> dict[TrackId | None, set[tuple[int, int]]]:
+        """Lanes and cells in which events begin that arrows join to the selected one, by track."""
+        ends: dict[TrackId | None, set[tuple[int, int]]] = {}
+        for flow in self.view.flows_here():
+            track = self.view.timeline.sections[flow.section].tracks[flow.track]
+            start = int(track.start_ps[flow.event])
+            if canvas.edges[0] <= start < canvas.edges[-1]:
+                end = track.lane_of(flow.event), cells_at(canvas.edges, (start,))[0]
+                ends.setdefault((flow.section, flow.track), set()).add(end)
+        return ends
+
+    def _selected_in(self, row: Row) -> int | None:
+        """The selected event, where it is on a row."""
+        event = self.view.event
+        if event is None or row.track_id != event[:2]:
+            return None
+        return event[2]
+
+    def _cells(self, row: Row, canvas: _Canvas) -> Line:
+        """A row right of its label."""
+        section = self.view.timeline.sections[row.section]
+        if row.kind == "section":
+            return self._closed(section, canvas)
+        if row.kind == "rate":
+            rate = section.rates[row.item]
+            return rate_line(
+                rate_window(rate, canvas.edges), rate.peak, canvas.glyphs, _GRAPHS.get(rate.name, "vector")
+            )
+        if row.kind == "counter":
+            return counter_line(section.counters[row.item], canvas.edges, canvas.glyphs)
+        track = section.tracks[row.item]
+        is_match = self._matching(row)
+        if row.kind == "flat":
+            return self._flat(track, self._selected_in(row), is_match, canvas)
+        return lane_line(
+            track,
+            lane_window(track, row.lane, canvas.edges),
+            canvas.glyphs,
+            fill=fill_of(track.kind, row.lane),
+            selected=self._selected_in(row),
+            is_match=is_match,
+            lost_from_ps=_lost_from(track),
+        )
+
+    def _flat(self, track: Track, selected: int | None, is_match: NDArray[np.bool_] | None, canvas: _Canvas) -> Line:
+        """A folded track: slices of the deepest events where these are few, else how busy each cell is."""
+        edges, glyphs = canvas.edges, canvas.glyphs
+        found = flattened(track, int(edges[0]), int(edges[-1]))
+        fill = fill_of(track.kind)
+        if found is None or len(found[0]) > 2 * canvas.cells:
+            span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
+            return track_line(
+                track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=_lost_from(track)
+            )
+        flat, events = found
+        at = np.flatnonzero(events == -1 if selected is None else events == selected)
+        return lane_line(
+            flat,
+            lane_window(flat, 0, edges),
+            glyphs,
+            fill=fill,
+            selected=int(at[0]) if len(at) else None,
+            is_match=is_match,
+            lost_from_ps=_lost_from(track),
+        )
+
+    def _matching(self, row: Row) -> NDArray[np.bool_] | None:
+        """bool[keys]: the names that a search found on a row's track."""
+        matches = self.view.matches
+        if matches is None:
+            return None
+        return None if row.track_id is None else matches.matching(row.track_id)
+
+    def _closed(self, section: Section, canvas: _Canvas) -> Line:
+        """A closed section: how busy the track is that stands for it."""
+        item = main_track(section)
+        if item is None:
+            return fit([(counted(len(section.tracks), "track"), "dim")], canvas.cells, canvas.glyphs)
+        track = section.tracks[item]
+        return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
+
+    def _heading(self, at: int, label: Label, canvas: _Canvas) -> Line:
+        """An open section's title and what is in it, all over the row."""
+        section, glyphs = self.view.timeline.sections[at], canvas.glyphs
+        width = canvas.gutter + canvas.cells
+        gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
+        words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[at], 'event')}"
+        words += f"  {section.plane[:200]}" if section.plane != section.title else ""
+        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
+        rest.append((" " + glyphs.horizontal * width, "rule"))
+        taken = line_width(gutter)
+        return (*gutter, *fit(rest, width - taken, replace(glyphs, ellipsis=glyphs.horizontal)))
+
+    def _label(self, row: Row, is_current: bool, glyphs: Glyphs) -> Label:
+        """What stands left of a row."""
+        section = self.view.timeline.sections[row.section]
+        if row.kind == "section":
+            return Label("section", section.title, row.section not in self.view.folding.closed, is_current=is_current)
+        if row.kind == "rate":
+            return Label("graph", section.rates[row.item].name, is_current=is_current, note=self._use(row))
+        if row.kind == "counter":
+            counter = section.counters[row.item]
+            key = (row.section, row.item, glyphs.name)
+            note = self._ranges[key] = self._ranges.get(key) or range_label(counter, glyphs)
+            return Label("graph", counter.name, is_current=is_current, note=note)
+        track = section.tracks[row.item]
+        if row.kind == "lane" and row.lane:
+            return Label("lane", str(row.lane), None, row.is_pinned, is_current)
+        folds = None if track.depth < 2 else row.kind == "lane"
+        title = f"{track.name} {section.title[:80].partition(':')[0]}" if row.is_pinned else track.name
+        return Label("track", title, folds, row.is_pinned, is_current)
+
+    def _use(self, row: Row) -> str:
+        """Mean use in the window, of the peak; n/a without a peak."""
+        rate = self.view.timeline.sections[row.section].rates[row.item]
+        window = self.view.window
+        mean = mean_rate(rate, window.start_ps, window.end_ps)
+        return share(mean / rate.peak if rate.peak else None)
+
+    # --- below the rows
+
+    def _counts(self, canvas: _Canvas) -> Line:
+        """How many events each cell of the cursor's row holds."""
+        view, row = self.view, self.view.current
+        found = view.track_of(row)
+        label = fit([(" events a cell", "dim")], canvas.gutter, canvas.glyphs)
+        if row is None or found is None:
+            return (*label, *fit([(canvas.glyphs.horizontal * canvas.cells, "rule")], canvas.cells, canvas.glyphs))
+        key = (row, view.window, canvas.cells, canvas.glyphs)
+        if self._count is None or self._count[0] != key:
+            if row.kind == "lane":
+                window = lane_window(found[1], row.lane, canvas.edges)
+                counts = window.last - window.first
+            else:
+                counts = track_window(found[1], canvas.edges).count
+            self._count = key, count_line(counts, canvas.glyphs)
+        return (*label, *self._count[1])
+
+    def _panel(self, width: int, lines: int, glyphs: Glyphs) -> list[Line]:
+        """What is under the cursor."""
+        view = self.view
+        return panel_lines(facts_of(view), width, lines, glyphs, marks=mark_facts(view), hint=hint_of(view))
+
+
+def _events_of(section: Section) -> int:
+    """Events of a section, derived ones left out."""
+    return sum(len(track) for track in section.tracks if not track.is_derived)
+
+
+def _lost_from(track: Track) -> int | None:
+    """From when on a track lacks events that the file has lost."""
+    return track.span[1] if track.lost_bytes and len(track) else None

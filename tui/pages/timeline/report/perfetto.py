@@ -1,0 +1,320 @@
+"""A timeline as a Chrome trace in JSON, which Perfetto and chrome://tracing open.
+
+Processes, threads, names, times and arguments are those of XProf's trace viewer, see `perfetto_args`. Where XProf would
+put events that overlap into one row, or two lines with one id, they get rows of their own: readers take the slices of a
+row to nest. The text is written piece by piece, the same for the same profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
+from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME
+from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
+from tpuprof.tui.pages.timeline.report.perfetto_args import (
+    FLOW,
+    HIDDEN_EVENTS,
+    IS_ASYNC,
+    ChunkArgs,
+    Flow,
+    PlaneArgs,
+    json_number,
+    json_text,
+)
+
+Write = Callable[[bytes], object]
+
+_FIRST_DEVICE, _LAST_DEVICE, _FIRST_CUSTOM, _HOST, _OTHERS = 1, 500, 501, 701, 1001
+_HOST_PLANE, _DEVICES, _CUSTOM = "/host:CPU", ("/device:TPU:", "/device:GPU:"), "/device:CUSTOM:"
+_UINT32 = (1 << 32) - 1
+_FIRST_OWN_ROW = 1 << 30
+"""Ids from here on are given to rows whose own id is taken."""
+
+_MICRO = 1_000_000
+_HEADS_KEPT = 1 << 25
+"""Characters of rendered names and shared arguments that are kept."""
+
+_PIECE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of slices.
+
+    Attributes:
+        track: whose.
+        lanes: its first lane and the one behind its last; all lie in one another.
+        tid: thread id.
+        name: of the thread.
+    """
+
+    track: Track
+    lanes: tuple[int, int]
+    tid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A section as a process."""
+
+    pid: int
+    section: Section
+    plane: Plane | None
+    rows: tuple[_Row, ...]
+
+
+def write_perfetto(
+    timeline: Timeline, trace: Trace, write: Write, start_ps: int | None = None, end_ps: int | None = None
+) -> None:
+    """Writes a timeline as Chrome trace JSON.
+
+    Args:
+        trace: the profile that the timeline was read from, open, for the events' stats.
+        write: takes the text piece by piece, in order.
+        start_ps, end_ps: only events that reach into this time, whole; None for no bound.
+    """
+    first = timeline.first_ps if start_ps is None else start_ps
+    last = timeline.last_ps if end_ps is None else end_ps
+    processes = _processes(timeline, trace)
+    head = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true,"host":{json_text(timeline.host)}}},'
+    pieces: list[str] = [head + '"traceEvents":[\n']
+    size = 0
+    separator = ""
+    for line in _lines(processes, trace, first, last):
+        pieces += (separator, line)
+        separator = ",\n"
+        size += len(line)
+        if size > _PIECE:
+            write("".join(pieces).encode("ascii"))
+            pieces, size = [], 0
+    pieces.append("\n]}\n")
+    write("".join(pieces).encode("ascii"))
+
+
+def _lines(processes: Sequence[_Process], trace: Trace, first: int, last: int) -> Iterator[str]:
+    """Every event of the trace as JSON."""
+    for process in processes:
+        yield from _metadata(process)
+    for process in processes:
+        args = PlaneArgs(process.plane) if process.plane is not None else None
+        for row in process.rows:
+            yield from _slices(_Heads(process.pid, row, args), trace, first, last)
+        for counter in process.section.counters:
+            yield from _counter(process.pid, counter, first, last)
+
+
+# --- processes and threads
+
+
+def _processes(timeline: Timeline, trace: Trace) -> list[_Process]:
+    """Numbers the sections and their rows, by process id."""
+    pids = _Ids(_OTHERS)
+    hosts = sorted({section.plane for section in timeline.sections if section.plane.startswith(_HOST_PLANE)})
+    out = []
+    for section in timeline.sections:
+        plane = _plane_of(section, trace)
+        if section.plane in hosts:
+            wanted = _HOST + hosts.index(section.plane)
+        elif section.plane.startswith(_DEVICES):
+            number = _FIRST_DEVICE + (plane.id if plane is not None else 0)
+            wanted = number if _FIRST_DEVICE <= number <= _LAST_DEVICE else _FIRST_DEVICE
+        elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= plane.id < _HOST - _FIRST_CUSTOM:
+            wanted = _FIRST_CUSTOM + plane.id
+        else:
+            wanted = _OTHERS
+        out.append(_Process(pids.take(wanted), section, plane, tuple(_rows(section, plane))))
+    return sorted(out, key=lambda process: process.pid)
+
+
+class _Ids:
+    """Hands out ids, another one where the wanted one is taken."""
+
+    def __init__(self, first_own: int) -> None:
+        self._next = first_own
+        self._taken: set[int] = set()
+
+    def take(self, wanted: int) -> int:
+        """The wanted id, or the next free one."""
+        while wanted in self._taken:
+            wanted = self._next
+            self._next += 1
+        self._taken.add(wanted)
+        return wanted
+
+
+def _plane_of(section: Section, trace: Trace) -> Plane | None:
+    for track in section.tracks:
+        if track.plane_index >= 0:
+            return trace.planes[track.plane_index]
+    return next((plane for plane in trace.planes if plane.name == section.plane), None)
+
+
+def _rows(section: Section, plane: Plane | None) -> Iterator[_Row]:
+    """The rows of a section's tracks: one a track, but one for each set of lanes that lie in one another."""
+    ids = _Ids(_FIRST_OWN_ROW)
+    overlaps = plane is not None and len(plane.stat_ids((FLOW, IS_ASYNC))) > 1  # such events lie on no thread
+    found = [
+        (track, [(0, track.depth)] if overlaps and track.kind == "async" and not track.is_derived else _parts(track))
+        for track in section.tracks
+        if len(track)
+    ]
+    firsts = [ids.take(track.sort_id & _UINT32) for track, _ in found]
+    for (track, parts), first in zip(found, firsts, strict=True):
+        for number, lanes in enumerate(parts):
+            tid = ids.take((track.sort_id + number) & _UINT32) if number else first
+            many = number or (track.is_derived and track.name == OFFLOAD_NAME)
+            yield _Row(track, lanes, tid, f"{track.name} row {number}" if many else track.name)
+
+
+def _parts(track: Track) -> list[tuple[int, int]]:
+    """Stretches of lanes, each of whose events lie in events of the lane before it."""
+    borders = [0]
+    for lane in range(1, track.depth):
+        above, here = track.lane(lane - 1), track.lane(lane)
+        at = np.searchsorted(track.start_ps[above], track.start_ps[here], side="right") - 1
+        if len(at) and (int(at[0]) < 0 or bool((track.end_ps[above][at] < track.end_ps[here]).any())):
+            borders.append(lane)
+    return list(zip(borders, [*borders[1:], track.depth], strict=True))
+
+
+def _metadata(process: _Process) -> Iterator[str]:
+    """Names and places of a process and its threads."""
+    pid = process.pid
+
+    def event(what: str, args: str, tid: int | None = None) -> str:
+        thread = "" if tid is None else f',"tid":{tid}'
+        return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{{{args}}}}}'
+
+    yield event("process_name", f'"name":{json_text(process.section.plane)}')
+    yield event("process_sort_index", f'"sort_index":{pid}')
+    for row in process.rows:
+        yield event("thread_name", f'"name":{json_text(row.name)}', row.tid)
+        yield event("thread_sort_index", f'"sort_index":{row.tid}', row.tid)
+
+
+# --- slices
+
+
+class _Heads:
+    """Names and shared arguments of a row's events, rendered once for each key."""
+
+    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None) -> None:
+        self.row = row
+        self.args = args
+        self.ids = f'"pid":{pid},"tid":{row.tid}'
+        self._known: dict[int, tuple[str, str, bool] | None] = {}
+        self._size = 0
+
+    def of(self, key: int) -> tuple[str, str, bool] | None:
+        """Name as JSON, arguments as ``,"name":value``, whether asynchronous; None for a hidden event."""
+        if key not in self._known:
+            if self._size > _HEADS_KEPT:
+                self._known.clear()
+                self._size = 0
+            head = self._known[key] = self._render(key)
+            self._size += len(head[0]) + len(head[1]) if head else 0
+        return self._known[key]
+
+    def _render(self, key: int) -> tuple[str, str, bool] | None:
+        names = self.row.track.names
+        name, long_name = names.name(key), names.long_name(key)
+        if (long_name or name) in HIDDEN_EVENTS:
+            return None
+        args = f',"long_name":{json_text(long_name)}' if long_name else ""
+        if self.args is None or key >= names.metadata_rows:
+            return json_text(name), args, False
+        more, step_name, is_async = self.args.of_metadata(key)
+        return json_text(step_name or name), args + more, is_async
+
+
+def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]:
+    """The events of a row that reach into a time."""
+    track = heads.row.track
+    events = _events_between(track, heads.row.lanes, first, last)
+    if track.is_derived or heads.args is None:
+        for at in range(0, len(events), CHUNK_EVENTS):
+            chosen = events[at : at + CHUNK_EVENTS]
+            yield from _rendered(heads, chosen, ChunkArgs([""] * len(chosen)))
+        return
+    for chunk in stat_chunks(trace, track, events):
+        yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
+
+
+def _events_between(track: Track, lanes: tuple[int, int], first: int, last: int) -> NDArray[np.intp]:
+    """Indices of the events of some lanes that overlap a time, or lie at its ends."""
+    begins, ends = [], []
+    for number in range(*lanes):
+        lane = track.lane(number)
+        begins.append(lane.start + int(np.searchsorted(track.end_ps[lane], first, side="left")))
+        ends.append(lane.start + int(np.searchsorted(track.start_ps[lane], last, side="right")))
+    _, events = ranges(np.array(begins, np.int64), np.array(ends, np.int64))
+    return events.astype(np.intp)
+
+
+def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Iterator[str]:
+    """Some events as JSON. One without duration gets a picosecond, as readers take none for one without an end."""
+    track, ids = heads.row.track, heads.ids
+    start = track.start_ps[events]
+    duration = np.maximum(track.end_ps[events] - start, 1)
+    columns = zip(track.key[events].tolist(), _micros(start), _micros(duration), args.texts, strict=True)
+    for place, (key, ts, dur, own) in enumerate(columns):
+        head = heads.of(key)
+        if head is None:
+            continue
+        name, shared, is_async = head
+        name = args.names.get(place, name)
+        texts = shared + own
+        arguments = f',"args":{{{texts[1:]}}}' if texts else ""
+        flow = args.flows.get(place)
+        if flow is None:
+            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{arguments}}}'
+        elif (is_async or place in args.is_async) and (flow.begins or flow.ends):
+            end = _micros(start[place : place + 1] + duration[place : place + 1])[0]
+            yield from _async(f'{ids},"name":{name}', flow, ts, end, arguments)
+        else:
+            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{_bound(flow)}{arguments}}}'
+
+
+def _bound(flow: Flow) -> str:
+    """The end of an arrow at a slice."""
+    category = f',"cat":"{flow.category}"' if flow.category else ""
+    out, into = ',"flow_out":true' if flow.begins else "", ',"flow_in":true' if flow.ends else ""
+    return f',"bind_id":{flow.id}{category}{into}{out}' if out or into else ""
+
+
+def _async(head: str, flow: Flow, ts: str, end: str, arguments: str) -> Iterator[str]:
+    """An asynchronous event: its begin, its end, or both."""
+    link = f'"id":{flow.id},"cat":"{flow.category or "async"}"'
+    if flow.begins:
+        yield f'{{"ph":"b",{head},{link},"ts":{ts}{arguments}}}'
+    if flow.ends:
+        yield f'{{"ph":"e",{head},{link},"ts":{end if flow.begins else ts}{"" if flow.begins else arguments}}}'
+
+
+def _micros(times: Int64s) -> list[str]:
+    """Picoseconds as microseconds, to the last digit."""
+    if not len(times) or int(times.min()) >= 0:
+        return [f"{time // _MICRO}.{time % _MICRO:06d}" for time in times.tolist()]
+    return [f"{'-' if time < 0 else ''}{abs(time) // _MICRO}.{abs(time) % _MICRO:06d}" for time in times.tolist()]
+
+
+# --- counters
+
+
+def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable[str]:
+    """A counter's values in a time, and the one that holds where it begins."""
+    begin = max(0, int(np.searchsorted(counter.time_ps, first, side="right")) - 1)
+    end = int(np.searchsorted(counter.time_ps, last, side="right"))
+    label = json_text(counter.unit or "value")
+    head = f'{{"ph":"C","pid":{pid},"name":{json_text(counter.name)},"ts":'
+    values = counter.value[begin:end].tolist()
+    for ts, value in zip(_micros(counter.time_ps[begin:end]), values, strict=True):
+        yield f'{head}{ts},"args":{{{label}:{json_number(value)}}}}}'

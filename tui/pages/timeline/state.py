@@ -1,0 +1,576 @@
+"""Where a user is on a timeline, and what each key makes of it. No drawing, and nothing of the screen but its size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.flatten import MANY_LANES
+from tpuprof.parsers.timeline.gaps import next_gap
+from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
+from tpuprof.parsers.timeline.search import Matches, find
+from tpuprof.parsers.timeline.windows import cell_edges
+from tpuprof.tui.draw.format import duration
+from tpuprof.tui.pages.timeline.rows import Folding, Row, first_folding, main_track, rows_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.timeline.read.flows import Flow, Flows
+
+Base = Literal["trace", "step", "mark"]
+"""What times are relative to."""
+
+_MARGIN = 20
+"""One part of so many of a window is left free on either side of what is fitted into it."""
+
+_MOST_FLOWS = 1000
+"""Arrows from an event, or to it, that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the canvas shows: from `start_ps` to `end_ps` in so many cells."""
+
+    start_ps: int
+    end_ps: int
+
+    @property
+    def span_ps(self) -> int:
+        """How long it is."""
+        return self.end_ps - self.start_ps
+
+
+class TimelineView:
+    """The state of the timeline tab.
+
+    Attributes:
+        timeline: what is looked at.
+        flows: what leads from event to event; None while they are not read yet.
+        window: what is shown of it.
+        cursor_ps: the cursor's instant.
+        row: index of the cursor's row in `rows`; top: of the first row below the pinned ones.
+        event: what is selected.
+        marks: none, one, or two instants.
+        base: what times are relative to.
+        matches: of the text searched for.
+        cells, height: of the canvas, and rows that fit.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.flows: Flows | None = None
+        self.folding = first_folding(timeline)
+        self.rows: list[Row] = rows_of(timeline, self.folding)
+        self._first_rows: dict[TrackId, int] | None = None
+        self.row = next((at for at, row in enumerate(self.rows) if row.kind != "section"), 0)
+        self.top = 0
+        self.marks: tuple[int, ...] = ()
+        self.base: Base = "trace"
+        self.matches: Matches | None = None
+        self.event: EventId | None = None
+        self._here: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
+        self.cells, self.height = 80, 20
+        self.window = self._whole()
+        self.cursor_ps = timeline.first_ps
+
+    # --- what is where
+
+    @property
+    def pinned_rows(self) -> int:
+        """Rows that do not scroll."""
+        return next((at for at, row in enumerate(self.rows) if not row.is_pinned), len(self.rows))
+
+    @property
+    def current(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.row] if self.row < len(self.rows) else None
+
+    def track_of(self, row: Row | None) -> tuple[TrackId, Track] | None:
+        """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
+        if row is None:
+            return None
+        section = self.timeline.sections[row.section]
+        if row.kind in ("lane", "flat"):
+            return (row.section, row.item), section.tracks[row.item]
+        if row.kind == "rate":
+            ops = section.rates[row.item].ops
+            return (row.section, section.tracks.index(ops)), ops
+        item = main_track(section) if row.kind == "section" else None
+        return None if item is None else ((row.section, item), section.tracks[item])
+
+    @property
+    def selected(self) -> tuple[Track, int] | None:
+        """The selected event."""
+        if self.event is None:
+            return None
+        section, item, index = self.event
+        return self.timeline.sections[section].tracks[item], index
+
+    @property
+    def step(self) -> int | None:
+        """Index of the step that holds the cursor, else of the last one before it."""
+        return self.timeline.step_begun(self.cursor_ps)
+
+    @property
+    def base_ps(self) -> int:
+        """The instant that counts as zero."""
+        step = self.step
+        if self.base == "step" and step is not None:
+            return self.timeline.steps[step].start_ps
+        if self.base == "mark" and self.marks:
+            return self.marks[0]
+        return 0
+
+    @property
+    def cursor_cell(self) -> int:
+        """The column of the cursor."""
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        return max(0, min(int(np.searchsorted(edges, self.cursor_ps, side="right")) - 1, self.cells - 1))
+
+    @property
+    def cursor_edges(self) -> Int64s:
+        """int64[2]: begin and end of the cursor's cell."""
+        cell = self.cursor_cell
+        return cell_edges(self.window.start_ps, self.window.end_ps, self.cells)[cell : cell + 2]
+
+    @property
+    def interval(self) -> tuple[int, int] | None:
+        """What lies between the two marks."""
+        return (min(self.marks), max(self.marks)) if len(self.marks) == 2 else None
+
+    # --- its size
+
+    def resize(self, cells: int, height: int) -> None:
+        """The canvas has so many cells and rows; what was in sight stays."""
+        self.cells, self.height = max(1, cells), max(1, height)
+        self.window = self._within(self.window.start_ps, self.window.end_ps)
+        self._scroll()
+
+    def _scroll(self) -> None:
+        """Keeps the cursor's row in sight."""
+        pinned = min(self.pinned_rows, max(0, self.height - 1))
+        room = max(1, self.height - pinned)
+        self.row = max(0, min(self.row, len(self.rows) - 1))
+        at = self.row - self.pinned_rows
+        if at >= 0:
+            self.top = max(at - room + 1, min(self.top, at))
+            if at == 1 and room > 1 and self.rows[self.pinned_rows].kind == "section":
+                self.top = 0  # with the heading of the first section
+        self.top = max(0, min(self.top, len(self.rows) - self.pinned_rows - room))
+
+    def _center(self, row: int) -> None:
+        """Moves to a row; one that was out of sight comes to the middle."""
+        at, room = row - self.pinned_rows, max(1, self.height - self.pinned_rows)
+        if not self.top <= at < self.top + room:
+            self.top = max(0, at - room // 2)
+        self.row = row
+        self._scroll()
+
+    # --- moving over rows and cells
+
+    def move_rows(self, by: int) -> None:
+        """So many rows down."""
+        self.row = max(0, min(self.row + by, len(self.rows) - 1))
+        self._scroll()
+        self.event = self._under_cursor()
+
+    def move_cells(self, by: int) -> None:
+        """So many cells to the right; beyond the edge the window follows."""
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        cell = self.cursor_cell + by
+        if not 0 <= cell < self.cells:
+            width = max(1, self.window.span_ps // self.cells)
+            self._shift(width * (cell if cell < 0 else cell - self.cells + 1))
+            edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+            cell = max(0, min(cell, self.cells - 1))
+        self.cursor_ps = int(edges[cell]) + (int(edges[cell + 1]) - int(edges[cell])) // 2
+        self.event = self._under_cursor()
+
+    def pan(self, quarters: int) -> None:
+        """Moves the window by quarters of itself, and the cursor with it."""
+        before = self.window.start_ps
+        self._shift(self.window.span_ps * quarters // 4)
+        self.cursor_ps += self.window.start_ps - before
+        self.event = self._under_cursor()
+
+    def zoom(self, factor: int) -> None:
+        """Twice as close (2) or half as close (-2), with the cursor where it is."""
+        before, span = self.window, self.window.span_ps
+        longer = max(self.cells, span // 2 if factor > 0 else span * 2)
+        start = self.cursor_ps - (self.cursor_ps - before.start_ps) * longer // span
+        self.window = self._within(start, start + longer)
+        if self.event is None:
+            self.event = self._under_cursor()
+
+    def show_all(self) -> None:
+        """The whole trace."""
+        self.window = self._whole()
+
+    def fit(self) -> str:
+        """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
+        found: list[tuple[str, tuple[int, int]]] = []
+        step, event, interval = self.step, self._event_span(), self.interval
+        if interval is not None:
+            found.append(("the marked interval", interval))
+        if event is not None:
+            found.append(("", event))
+        if step is not None:
+            span = self.timeline.steps[step]
+            found.append((f"step {span.name}", (span.start_ps, span.end_ps)))
+        windows = [self._fitted(*span) for _, span in found]
+        if not windows:
+            return "nothing to fit: no event under the cursor, no interval and no step"
+        at = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
+        self.window = windows[at]
+        return found[at][0]
+
+    def show_span(self, start_ps: int, end_ps: int) -> None:
+        """A stretch of time fills the window, with the cursor at its beginning."""
+        self.window = self._fitted(start_ps, end_ps)
+        self.cursor_ps = start_ps
+        self.event = self._under_cursor()
+
+    def _fit_step(self, step: StepSpan) -> None:
+        self.window = self._fitted(step.start_ps, step.end_ps)
+
+    def _whole(self) -> Window:
+        return self._fitted(self.timeline.first_ps, self.timeline.last_ps, 100)
+
+    def _fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> Window:
+        margin = (end_ps - start_ps) // parts
+        return self._within(start_ps - margin, end_ps + margin)
+
+    def _shift(self, by_ps: int) -> None:
+        self.window = self._within(self.window.start_ps + by_ps, self.window.end_ps + by_ps)
+
+    def _within(self, start_ps: int, end_ps: int) -> Window:
+        """A window of that length that lies on the trace, with a cell's width around it at least."""
+        first, last = self.timeline.first_ps, self.timeline.last_ps
+        edge = max((last - first) // 50, self.cells)
+        span = max(self.cells, min(end_ps - start_ps, last - first + 2 * edge))
+        edge = min(edge, span // 2)  # a close window lies on the trace with half of itself at least
+        start = max(first - edge, min(start_ps, last + edge - span))
+        return Window(start, start + span)
+
+    # --- events
+
+    def _event_span(self) -> tuple[int, int] | None:
+        selected = self.selected
+        if selected is None:
+            return None
+        track, index = selected
+        return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
+
+    def _lanes(self, row: Row, track: Track) -> range:
+        """The lanes that a row shows."""
+        return range(row.lane, row.lane + 1) if row.kind == "lane" else range(track.depth)
+
+    def _under_cursor(self) -> EventId | None:
+        """The event of the cursor's row at its instant, else the longest in its cell; of several lanes the deepest."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None or row.kind == "rate":
+            return None
+        (section, item), track = found
+        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        cell = self.cursor_cell
+        lanes = self._lanes(row, track)
+        if len(lanes) > MANY_LANES:
+            lanes = deepest_lane(track, int(edges[cell]), int(edges[cell + 1]))
+        at = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
+        index = next((one for one in reversed(at) if one is not None), None)
+        return None if index is None else (section, item, index)
+
+    def next_event(self, direction: int) -> str:
+        """To the next (1) or previous (-1) event of the row, in order of time."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None:
+            return "no events on this row"
+        (section, item), track = found
+        here = (self.cursor_ps, -1 if direction > 0 else track.depth)
+        if self.event is not None and self.event[:2] == (section, item):
+            here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
+        lanes = self._lanes(row, track)
+        if len(lanes) > MANY_LANES:
+            lanes = nearest_lane(track, here, direction)
+        near = [event_beside(track, lane, here, direction) for lane in lanes]
+        keys = [(int(track.start_ps[index]), lane, index) for lane, index in near if index is not None]
+        if not keys:
+            return "no event after this one on the row" if direction > 0 else "no event before this one on the row"
+        self.select((section, item, (min(keys) if direction > 0 else max(keys))[2]), keep_row=True)
+        return ""
+
+    def first_or_last(self, direction: int) -> None:
+        """To the first (-1) or last (1) event of the row."""
+        row = self.current
+        found = self.track_of(row)
+        if row is None or found is None:
+            self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
+            return
+        (section, item), track = found
+        lanes = [track.lane(lane) for lane in self._lanes(row, track)]
+        ends = [(one.start if direction < 0 else one.stop - 1) for one in lanes if one.stop > one.start]
+        pick = min if direction < 0 else max
+        if ends:
+            self.select((section, item, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
+
+    def select(self, event: EventId, keep_row: bool = False) -> None:
+        """Moves to an event, and the window as far as needed.
+
+        Args:
+            keep_row: the event is on the cursor's row.
+        """
+        section, item, index = event
+        track = self.timeline.sections[section].tracks[item]
+        start, end = int(track.start_ps[index]), int(track.end_ps[index])
+        if not keep_row:
+            self._to_row(section, item, track.lane_of(index))
+        self.event, self.cursor_ps = event, start
+        inside = self.window.start_ps <= start < self.window.end_ps
+        if not inside or (end > self.window.end_ps and end - start < self.window.span_ps):
+            middle = start + min(end - start, self.window.span_ps // 2) // 2
+            self.window = self._within(middle - self.window.span_ps // 2, middle + (self.window.span_ps + 1) // 2)
+
+    def _to_row(self, section: int, item: int, lane: int) -> None:
+        """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
+        opened = replace(self.folding, closed=self.folding.closed - {section})
+        for folding in (self.folding, opened, replace(opened, wanted="")):
+            if folding != self.folding:
+                self._arrange(folding, keep=False)
+            at = self._rows_of_tracks().get((section, item))
+            if at is not None:
+                self._center(at + (lane if self.rows[at].kind == "lane" else 0))
+                return
+
+    # --- steps, gaps, flows
+
+    def next_step(self, direction: int) -> str:
+        """The next (1) or previous (-1) step fills the window."""
+        steps = self.timeline.steps
+        if not steps:
+            return "this profile has no steps to move by"
+        now = self.step
+        at = (0 if direction > 0 else -1) if now is None else now + direction
+        if now is not None:
+            span = steps[now].start_ps, steps[now].end_ps
+            is_wide = self.window.span_ps > 2 * (span[1] - span[0])
+            if is_wide or (direction < 0 and self.window != self._fitted(*span)):
+                at = now  # first the one that the cursor is in
+        if not 0 <= at < len(steps):
+            return "no step after this one" if direction > 0 else "no step before this one"
+        self._enter_step(steps[at])
+        what = "~step" if self.timeline.steps_are_inferred else "step"
+        return f"{what} {steps[at].name}, {at + 1} of {len(steps)}"
+
+    def _enter_step(self, step: StepSpan) -> None:
+        """A step fills the window, with the cursor at its begin and the row's first event in it selected."""
+        self.cursor_ps = step.start_ps
+        self._fit_step(step)
+        self.event = None
+        row, found = self.current, self.track_of(self.current)
+        if row is None or found is None or row.kind == "rate":
+            return
+        (section, item), track = found
+        near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
+        starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
+        if starts and min(starts)[0] < step.end_ps:
+            self.event = (section, item, min(starts)[1])
+
+    def next_gap(self, direction: int, ascii_only: bool = False) -> str:
+        """To the next (1) or previous (-1) long gap of the row's track."""
+        found = self.track_of(self.current)
+        if found is None:
+            return "no gaps on this row: choose a track"
+        gap = next_gap(self.timeline, found[1], self.cursor_ps, direction)
+        if gap is None:
+            return "no long gap after this instant" if direction > 0 else "no long gap before this instant"
+        start, end = gap
+        self.cursor_ps, self.event = start, None
+        span = self.window.span_ps
+        if not self.window.start_ps <= start < end <= self.window.end_ps or (end - start) * 20 < span:
+            self.window = self._within(start - (end - start), end + (end - start))
+        return f"gap of {duration(end - start, ascii_only)}"
+
+    def flows_here(self) -> tuple[Flow, ...]:
+        """What leads to or from the selected event, as far as anyone could look at."""
+        if self.flows is None or self.event is None:
+            return ()
+        key = (self.flows, self.event)
+        if self._here is None or self._here[0] != key:
+            self._here = key, self.flows.of(*self.event, _MOST_FLOWS)
+        return self._here[1]
+
+    def follow(self, direction: int) -> str:
+        """Along an arrow from (1) or against one to (-1) the selected event."""
+        if self.flows is None:
+            return "the arrows are still being read"
+        if self.event is None:
+            return "no event under the cursor"
+        wanted = "out" if direction > 0 else "in"
+        arrows = [flow for flow in self.flows_here() if flow.direction == wanted]
+        if not arrows:
+            return "no arrow leaves this event" if direction > 0 else "no arrow leads to this event"
+        self.select((arrows[0].section, arrows[0].track, arrows[0].event))
+        number = f"{len(arrows):,}" if len(arrows) < _MOST_FLOWS else "very many"
+        return f"{arrows[0].kind}" + (f", 1 of {number}" if len(arrows) > 1 else "")
+
+    def show_step(self, name: str) -> str:
+        """The step of that name fills the window."""
+        step = next((step for step in self.timeline.steps if step.name == name), None)
+        if step is None:
+            return f"step {name} is not on this host's timeline"
+        self._enter_step(step)
+        return f"step {name}"
+
+    def show_op(self, name: str) -> str:
+        """To the longest event of an op, with some time around it."""
+        event = longest_called(self.timeline, name)
+        if event is None:
+            return f"no event of {name[:80]} on this host's timeline"
+        self.select(event)
+        span = self._event_span()
+        assert span is not None
+        around = 2 * (span[1] - span[0])
+        self.window = self._within(span[0] - around, span[1] + around)
+        return ""
+
+    # --- marks
+
+    def mark(self) -> str:
+        """Sets the first mark, then the second, then begins anew.
+
+        Marks are at the cursor; the second one is at the end of an event that the cursor is at the very start of, where
+        going from event to event takes it.
+        """
+        span = self._event_span()
+        if len(self.marks) != 1:
+            self.marks = (self.cursor_ps,)
+            return "marked; m again ends the interval"
+        is_at_start = span is not None and self.cursor_ps == span[0] >= self.marks[0]
+        end = span[1] if span is not None and is_at_start else self.cursor_ps
+        self.marks = (self.marks[0], end)
+        return ""
+
+    def next_base(self) -> str:
+        """Times relative to the trace, the step, or the first mark."""
+        order: list[Base] = ["trace"]
+        order += ["step"] if self.timeline.steps else []
+        order += ["mark"] if self.marks else []
+        self.base = order[(order.index(self.base) + 1) % len(order)] if self.base in order else "trace"
+        return f"times relative to the {self.base}"
+
+    def back(self) -> bool:
+        """Gives up the marks, then the filter; whether there was any."""
+        if self.marks:
+            self.marks = ()
+            self.base = "trace" if self.base == "mark" else self.base
+        elif self.folding.wanted:
+            self.filter("")
+        else:
+            return False
+        return True
+
+    # --- rows
+
+    def fold(self) -> str:
+        """Opens or closes the section or track under the cursor."""
+        row = self.current
+        if row is None:
+            return ""
+        track_id = row.track_id
+        if track_id is None or self.timeline.sections[row.section].tracks[row.item].depth < 2:
+            self._arrange(self.folding.with_section(row.section))
+        else:
+            self._arrange(self.folding.with_track(track_id))
+        return ""
+
+    def fold_all(self) -> str:
+        """Closes all sections, or opens them."""
+        everything = frozenset(range(len(self.timeline.sections)))
+        self._arrange(replace(self.folding, closed=frozenset() if self.folding.closed else everything))
+        return ""
+
+    def pin(self) -> str:
+        """Pins the track under the cursor on top, or lets it go."""
+        found = self.track_of(self.current)
+        if found is None or self.current is None or self.current.kind == "rate":
+            return "only tracks can be pinned"
+        self._arrange(self.folding.with_pin(found[0]))
+        return "pinned" if found[0] in self.folding.pinned else "no longer pinned"
+
+    def sort(self) -> str:
+        """Tracks by busy time, or in their own order."""
+        self._arrange(replace(self.folding, by_busy=not self.folding.by_busy))
+        return "tracks by busy time" if self.folding.by_busy else "tracks in their own order"
+
+    def filter(self, text: str) -> str:
+        """Shows only tracks whose names hold a text; says how many."""
+        self._arrange(replace(self.folding, wanted=text))
+        every = rows_of(self.timeline, replace(self.folding, closed=frozenset(), pinned=()))
+        shown = {row[1:3] for row in every if row.track_id is not None}
+        graphs = sum(row.kind in ("rate", "counter") for row in every)
+        return counted(len(shown) + graphs, "track") if text else ""
+
+    def _arrange(self, folding: Folding, keep: bool = True) -> None:
+        """Lays the rows out anew, with the cursor on the same track or section."""
+        here = self.current
+        self.folding = folding
+        self.rows, self._first_rows = rows_of(self.timeline, folding), None
+        if not keep or here is None:
+            return
+        self.row = self._place_of(here)
+        self._scroll()
+        self.event = self.event if self.event is not None and self._is_shown(self.event) else self._under_cursor()
+
+    def _place_of(self, row: Row) -> int:
+        """Where a row is now: itself, else its track's first, else its section's heading."""
+        for one in (row, Row("section", row.section)):
+            if one in self.rows:
+                return self.rows.index(one)
+            at = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
+            if at is not None:
+                return at
+        return self.row
+
+    def _is_shown(self, event: EventId) -> bool:
+        return event[:2] in self._rows_of_tracks()
+
+    def _rows_of_tracks(self) -> dict[TrackId, int]:
+        """The first row of each track that is shown; those of its other lanes come next."""
+        if self._first_rows is None:
+            lines = reversed(list(enumerate(self.rows)))
+            self._first_rows = {row[1:3]: at for at, row in lines if row.kind in ("lane", "flat")}
+        return self._first_rows
+
+    # --- search
+
+    def search(self, text: str) -> str:
+        """Finds events by a text and moves to the first from the cursor on; says how many there are."""
+        self.matches = find(self.timeline, text) if text else None
+        if self.matches is None:
+            return ""
+        if not self.matches.total:
+            return "no match"
+        found = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
+        if found is not None:
+            self.select(found)
+        return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
+
+    def next_match(self, direction: Literal[1, -1]) -> str:
+        """To the next (1) or previous (-1) match, around the ends."""
+        matches = self.matches
+        if matches is None or not matches.total:
+            return "no match"
+        selected = self.selected
+        here = self.cursor_ps if selected is None else int(selected[0].start_ps[selected[1]])
+        beyond = self.timeline.first_ps - 1 if direction > 0 else self.timeline.last_ps + 1
+        found = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
+        if found is None:
+            return "no match"
+        self.select(found)
+        return f"match {matches.label(found)}"

@@ -1,0 +1,420 @@
+"""The timeline tab: every event of a host on one time axis, zoomed, searched, marked and measured with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.events import MouseDown, MouseScrollDown, MouseScrollUp, MouseUp
+from textual.message import Message
+
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
+
+if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
+    from tpuprof.parsers.timeline.details import EventStats
+    from tpuprof.parsers.timeline.measure import Measurement
+    from tpuprof.parsers.timeline.model import EventId, Timeline, TrackKind
+    from tpuprof.parsers.timeline.read.flows import Flow, Flows
+    from tpuprof.tui.pages.timeline.page import TimelinePage
+    from tpuprof.tui.pages.timeline.state import TimelineView
+
+COMMANDS = (
+    "zoom",
+    "pan",
+    "fit",
+    "whole",
+    "step",
+    "gap",
+    "event",
+    "mark",
+    "measure",
+    "follow",
+    "base",
+    "fold",
+    "fold_all",
+    "pin",
+    "by_busy",
+    "filter",
+)
+
+_LEAST_DRAG = 2
+"""Columns that the mouse moves with its button down to mark an interval."""
+
+_MOTIONS = (
+    ("h l, left right", "Select: the cursor, a cell to the left or right"),
+    ("j k, down up", "Next, previous row"),
+    ("g G, Home End", "First, last event of the row"),
+    ("PgDn PgUp", "One screen of rows down, up"),
+    ("Enter", "Everything about the event; a section opens or closes"),
+    ("mouse", "Click points, a drag marks, the wheel scrolls, Ctrl zooms"),
+)
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        "Time",
+        "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
+    ),
+    ("Slices", "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour."),
+    (
+        "Shades",
+        "a cell that hides several events has the colour of the class that takes most of its time, and is as full as "
+        "the cell is busy.",
+    ),
+    (
+        "C V D N H . ?",
+        "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one colour each.",
+    ),
+    ("Events a cell", "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on."),
+    ("Lanes", "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant."),
+    (
+        "MXU HBM",
+        "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
+        "Those of asynchronous ops are left out: they flow between start and done.",
+    ),
+    ("Scopes, ops", "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice."),
+    ("Self", "duration of an event without the events nested in it."),
+    ("Busy", "time in which at least one event of a track ran."),
+    ("n/a", "the profile cannot tell. It is never 0 instead."),
+)
+
+
+class OpenMeasurement(Message):
+    """What ran in an interval is to be listed above the page."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        measurement: Measurement,
+        kinds: Sequence[TrackKind],
+        use: Mapping[str, float | None],
+    ) -> None:
+        super().__init__()
+        self.use = use
+        self.timeline = timeline
+        self.measurement = measurement
+        self.kinds = kinds
+
+
+class TimelineTab(Tab):
+    """Shows a host's timeline, or the state of loading it."""
+
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, id=id)
+        self._page: TimelinePage | None = None
+        self._state: State = Searching("")
+        self._wanted: tuple[str, str] | None = None
+        self._pressed_at: int | None = None
+
+    # --- what it shows
+
+    def show_timeline(self, timeline: Timeline, hosts: int = 1) -> str:
+        """Shows a timeline; goes to what was asked for while it was not there, and says so.
+
+        Args:
+            hosts: of the run, of which this is one.
+        """
+        from tpuprof.tui.pages.timeline.page import TimelinePage  # noqa: PLC0415 - brings numpy
+
+        self._page = TimelinePage(timeline, hosts)
+        self.redraw()
+        wanted, self._wanted = self._wanted, None
+        return self.go_to(*wanted) if wanted is not None else ""
+
+    def show_flows(self, flows: Flows) -> None:
+        """The arrows are there."""
+        if self._view is not None:
+            self._view.flows = flows
+            self.redraw()
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead."""
+        self._page, self._state = None, state
+        self.redraw()
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a timeline is shown."""
+        return self._page is not None
+
+    @property
+    def _view(self) -> TimelineView | None:
+        return None if self._page is None else self._page.view
+
+    def draw(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The timeline or the state."""
+        if self._page is None:
+            return state_lines(self._state, width, height, self.look.glyphs)
+        return self._page.lines(width, height, self.look.glyphs)
+
+    def detail_line(self, width: int) -> AnyLine:
+        """What the capture lacks, and the end of what is known of the event's place."""
+        glyphs = self.look.glyphs
+        return fit([], width, glyphs) if self._page is None else self._page.status_line(width, glyphs)
+
+    @property
+    def foot_keys(self) -> tuple[FootKey, ...]:
+        """The keys of one's first minute here."""
+        view = self._view
+        if view is None:
+            return super().foot_keys
+        steps = (FootKey("[ ]", "step"),) if view.timeline.steps else ()
+        return (
+            FootKey("wasd", "zoom pan"),
+            *steps,
+            FootKey("{ }", "gap"),
+            FootKey(". ,", "event"),
+            FootKey("m", "mark"),
+        )
+
+    @property
+    def selection(self) -> str | None:
+        """Name of the selected event."""
+        selected = self._view.selected if self._view is not None else None
+        return None if selected is None else selected[0].label(selected[1])
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Everything, and the jump to the op where the event is one's.
+
+        Before the timeline is there its keys do nothing, rather than what they mean on other tabs.
+        """
+        return (*COMMANDS, "same_op", "buffers") if self.op_name is not None else COMMANDS
+
+    @property
+    def op_name(self) -> str | None:
+        """Name of the op that the selected event ran, for other tabs."""
+        selected = self._view.selected if self._view is not None else None
+        if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
+            return None
+        from tpuprof.parsers.ops.framework_op import parse_framework_op  # noqa: PLC0415 - not for the first frame
+
+        track, index = selected
+        text = track.names.long_name(int(track.key[index]))
+        if track.kind == "framework_ops":
+            return parse_framework_op(text).name or track.label(index)
+        instruction, is_hlo, _ = text.partition(" = ")  # an asynchronous op's label is not the op's name
+        return instruction.lstrip("%") if is_hlo and track.kind == "async" else track.label(index)
+
+    @property
+    def op_program(self) -> int | None:
+        """Program id of that op; None where the profile does not say."""
+        selected = self._view.selected if self._view is not None else None
+        if selected is None:
+            return None
+        from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame
+
+        return op_facts(*selected).program_id
+
+    @property
+    def motions(self) -> tuple[tuple[str, str], ...]:
+        """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
+        return _MOTIONS
+
+    @property
+    def note(self) -> str:
+        """What the capture lacks."""
+        view = self._view
+        return "" if view is None else " ".join((*view.timeline.lost, *view.timeline.warnings))
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What is drawn how."""
+        lines: list[Line] = []
+        for name, meaning in _MEANINGS:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
+        return lines
+
+    # --- moving
+
+    def move(self, across: int, down: int) -> None:
+        """Across by cells, down by rows."""
+        if self._view is not None:
+            if across:
+                self._view.move_cells(across)
+            if down:
+                self._view.move_rows(down)
+            self.redraw()
+
+    def ends(self, direction: int) -> None:
+        """First or last event of the row."""
+        if self._view is not None:
+            self._view.first_or_last(direction)
+            self.redraw()
+
+    def page(self, screens: float) -> None:
+        """So many screens of rows down."""
+        if self._view is not None:
+            self._view.move_rows(round(screens * self._view.height))
+            self.redraw()
+
+    def enter(self) -> str:
+        """Opens or closes a section; else fetches all that the profile says of the event."""
+        view = self._view
+        if view is None:
+            return ""
+        if view.current is not None and view.current.kind == "section":
+            self.command("fold")
+        elif view.event is not None:
+            self._fetch_stats(view.timeline, view.event, view.flows_here())
+        return ""
+
+    def command(self, name: str, by: int = 1) -> str:
+        """Does one of `COMMANDS`."""
+        view = self._view
+        if view is None:
+            return ""
+        said = ""
+        if name == "zoom":
+            view.zoom(by)
+        elif name == "pan":
+            view.pan(by)
+        elif name == "whole":
+            view.show_all()
+        elif name == "mark":
+            said = view.mark()
+            if view.interval is not None:
+                self._measure(view.timeline, *view.interval)
+        elif name == "measure":
+            self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
+        else:
+            said = self._say(view, name, by)
+        self.redraw()
+        return said
+
+    def _say(self, view: TimelineView, name: str, by: int) -> str:
+        """Does a command that has something to say."""
+        plain: dict[str, Callable[[], str]] = {
+            "fit": view.fit,
+            "base": view.next_base,
+            "fold": view.fold,
+            "fold_all": view.fold_all,
+            "pin": view.pin,
+            "by_busy": view.sort,
+        }
+        if name in plain:
+            return plain[name]()
+        if name == "gap":
+            return view.next_gap(by, self.look.glyphs.name == "ascii")
+        directed: dict[str, Callable[[int], str]] = {
+            "step": view.next_step,
+            "event": view.next_event,
+            "follow": view.follow,
+        }
+        return directed[name](by)
+
+    def back(self) -> bool:
+        """Gives up marks or the filter."""
+        went = self._view is not None and self._view.back()
+        if went:
+            self.redraw()
+        return went
+
+    def go_to(self, what: str, name: str) -> str:
+        """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
+        view = self._view
+        if view is None:
+            self._wanted = (what, name)
+            return ""
+        said = view.show_step(name) if what == "step" else view.show_op(name)
+        self.redraw()
+        return said
+
+    # --- searching
+
+    def search(self, text: str) -> str:
+        """Finds events over the whole trace and moves to the first."""
+        said = self._view.search(text) if self._view is not None else ""
+        self.redraw()
+        return said
+
+    def next_match(self, direction: int) -> str:
+        """To the next or previous match."""
+        said = self._view.next_match(1 if direction > 0 else -1) if self._view is not None else ""
+        self.redraw()
+        return said
+
+    def filter(self, text: str) -> str:
+        """Shows only tracks with this in their name."""
+        said = self._view.filter(text) if self._view is not None else ""
+        self.redraw()
+        return said
+
+    # --- work that takes time
+
+    @work(thread=True, exclusive=True, group="stats", description="stats")
+    def _fetch_stats(self, timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> None:
+        from tpuprof.parsers.base.errors import ProfileError  # noqa: PLC0415
+        from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
+        from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.event_details import event_lines  # noqa: PLC0415
+
+        section, item, index = event
+        track = timeline.sections[section].tracks[item]
+        stats: EventStats | str
+        try:
+            stats = read_event_stats(timeline.path, track, index)
+        except ProfileError as error:
+            stats = error.sentence
+        source = op_facts(track, index).source
+        excerpt = source_excerpt(source) if source else None
+
+        def lines(width: int, glyphs: Glyphs) -> list[Line]:
+            return event_lines(timeline, event, stats, flows, excerpt, width, glyphs)
+
+        self.post_message(OpenText("Event", lines))
+
+    @work(thread=True, exclusive=True, group="measure", description="measure")
+    def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
+        from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
+
+        found = measure(timeline, start_ps, end_ps)
+        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in found.tracks]
+        self.post_message(OpenMeasurement(timeline, found, kinds, mean_use(timeline, start_ps, end_ps)))
+
+    def select(self, timeline: Timeline, event: EventId) -> None:
+        """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
+        if self._view is not None and self._view.timeline is timeline:
+            self._view.select(event)
+            self.redraw()
+
+    # --- mouse
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Where a mark may begin."""
+        self._pressed_at = event.x
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        """A drag marks an interval and tells what ran in it; a press puts the cursor under the mouse."""
+        pressed_at, self._pressed_at = self._pressed_at, None
+        if self._page is None or pressed_at is None:
+            return
+        if abs(event.x - pressed_at) < _LEAST_DRAG:
+            self._page.point(event.x, event.y)
+        else:
+            self._page.drag(pressed_at, event.x)
+            interval = self._page.view.interval
+            if interval is not None:
+                self._measure(self._page.view.timeline, *interval)
+        self.redraw()
+        self.post_message(Pointed())
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel goes down the rows; with Ctrl it zooms out."""
+        self._wheel(-1, event.ctrl)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel goes up the rows; with Ctrl it zooms in."""
+        self._wheel(1, event.ctrl)
+
+    def _wheel(self, up: int, zooms: bool) -> None:
+        if self._view is not None:
+            if zooms:
+                self._view.zoom(2 * up)
+            else:
+                self._view.move_rows(-3 * up)
+            self.redraw()

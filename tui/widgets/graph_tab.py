@@ -1,0 +1,187 @@
+"""What tabs with a graph of steps above a list share: places, search, and keeping the cursor in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+
+from textual.events import Resize
+
+from tpuprof.tui.draw.layout import wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.states import Searching, State
+from tpuprof.tui.widgets.tab import Tab
+
+Panel = Literal["findings", "ops", "steps"]
+
+P = TypeVar("P")
+"""A page."""
+
+_PANELS: tuple[Panel, ...] = ("findings", "ops", "steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A finding, an op or a step of a page, by index."""
+
+    panel: Panel
+    index: int
+
+
+class ComposedPage(Protocol):
+    """Where a composed page has its graph and its list; -1 for what is not shown."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The whole page."""
+
+    @property
+    def first_step_line(self) -> int:
+        """Where the graph begins."""
+
+    @property
+    def last_step_line(self) -> int:
+        """Where it ends."""
+
+    @property
+    def first_op_line(self) -> int:
+        """Where the list begins."""
+
+
+class Named(Protocol):
+    """A step of any page."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+class GraphTab(Tab, Generic[P]):
+    """A tab with a cursor over steps and another one over what is listed below."""
+
+    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """What the figures are called and mean, for help."""
+
+    def __init__(self, look: Look, *, id: str) -> None:
+        super().__init__(look, id=id)
+        self._page: P | None = None
+        self._state: State = Searching("")
+        self._panel: Panel = "ops"
+        self._step: int | None = None
+        self._op = 0
+        self._first_op_line = -1
+        self._first_step_line = -1
+        self._last_step_line = -1
+        self._matches: tuple[Place, ...] = ()
+        self._match = -1
+
+    # --- what a page has of its own
+
+    @property
+    def place(self) -> Place | None:
+        """Where the cursor is."""
+        raise NotImplementedError
+
+    def find(self, text: str) -> tuple[Place, ...]:
+        """Places whose words hold a text, in the order of the panels; case does not matter."""
+        raise NotImplementedError
+
+    def _go(self, place: Place) -> None:
+        """Moves the cursor."""
+        raise NotImplementedError
+
+    # --- what they share
+
+    @property
+    def page_shown(self) -> P | None:
+        """The page, where one is shown."""
+        return self._page
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page is shown, rather than a state."""
+        return self._page is not None
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of a page."""
+        self._page, self._state = None, state
+        self.scroll_lines_to(0)
+        self.redraw()
+
+    def _drawn(self, page: ComposedPage) -> Sequence[Line]:
+        """The lines of a page, after noting where its parts are."""
+        self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
+        self._last_step_line = page.last_step_line
+        return page.lines
+
+    def _show_place(self, place: Place, is_first: bool) -> None:
+        """Draws again with a place in sight; with the first one all that stands above it."""
+        self.redraw()
+        if is_first:
+            self.scroll_lines_to(0)
+        for line in self._lines_of(place.panel):
+            if line >= 0:
+                self.scroll_to_line(line)
+
+    def _lines_of(self, panel: Panel) -> tuple[int, ...]:
+        """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""
+        if panel == "steps":
+            return (self._last_step_line, self._first_step_line)
+        marked = (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark)
+        return (next(marked, self._first_op_line if panel == "ops" else 0),)
+
+    def on_resize(self, event: Resize) -> None:
+        """Keeps what is under the cursor in sight."""
+        super().on_resize(event)
+        place = self.place
+        if place is not None and (place.panel == "steps" or place.index):
+            self._go(place)
+
+    def search(self, text: str) -> str:
+        """Finds places by a text and moves to the first; says how many of what there are."""
+        self._matches, self._match = (self.find(text) if text else ()), -1
+        if not text:
+            return ""
+        if self._matches:
+            self.next_match(1)
+        return found(self._matches)
+
+    def next_match(self, direction: int) -> str:
+        """Moves to the next match; says its number."""
+        if not self._matches:
+            return "no match"
+        self._match = (self._match + direction) % len(self._matches)
+        self._go(self._matches[self._match])
+        return f"match {self._match + 1} of {len(self._matches)}"
+
+    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the figures of the page mean."""
+        lines: list[Line] = []
+        for name, meaning in self.MEANINGS:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
+        return lines
+
+
+def found(matches: Sequence[Place]) -> str:
+    """``3 ops, 1 step``."""
+    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in _PANELS]
+    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number]
+    return ", ".join(parts) or "no match"
+
+
+def steps_named(steps: Sequence[Named], text: str) -> tuple[Place, ...]:
+    """The steps whose names hold a text."""
+    wanted = text.casefold()
+    return tuple(Place("steps", at) for at, step in enumerate(steps) if wanted in step.name.casefold())
+
+
+def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> int | None:
+    """Index of a step of the page before in the new one; None where either lacks it."""
+    return None if index is None or index >= len(old) else step_at(new, old[index].name)
+
+
+def step_at(steps: Sequence[Named], name: str) -> int | None:
+    """Index of the step of that name; None where there is none."""
+    return next((at for at, step in enumerate(steps) if step.name == name), None)
