@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.support.big_table import big_page
-from tests.support.op_views import pages_of
+from tests.support.made.big_table import big_page
+from tests.support.made.op_views import pages_of
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.ops.shelf import Shelf
 from tpuprof.tui.pages.ops.table_views import TableView

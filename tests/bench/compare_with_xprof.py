@@ -24,7 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import Cost, best, environment_with, measure
-from tests.demo.hlo_module import Module
+from tests.demo.profile.hlo_module import Module
 
 ROOT = Path(__file__).parents[2]
 WORK = Path(__file__).parent / ".work"

@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.demo.make_profile import parse_size, write_profile
-from tests.demo.timeline import DemoSpec
+from tests.demo.profile.timeline import DemoSpec
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, available_cores
 
 WORK = Path(__file__).parent / ".work"

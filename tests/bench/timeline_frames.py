@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.timeline.build import timeline
+from tests.parsers.timeline.build import timeline
 from tpuprof.parsers.timeline.model import EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window
 from tpuprof.tui.draw.spans import BLOCK

@@ -19,11 +19,11 @@ from pathlib import Path
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.demo import encode
-from tests.demo.device_plane import device_plane
-from tests.demo.host_plane import environment_plane, host_plane, metadata_plane
-from tests.demo.schedule import Template
-from tests.demo.timeline import DemoSpec, compose_timeline, programs
+from tests.demo.profile import encode
+from tests.demo.profile.device_plane import device_plane
+from tests.demo.profile.host_plane import environment_plane, host_plane, metadata_plane
+from tests.demo.profile.schedule import Template
+from tests.demo.profile.timeline import DemoSpec, compose_timeline, programs
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 DEMO_PATH = Path(__file__).parents[2] / "tui" / "demo" / "demo.xplane.pb.gz"

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.demo import hlo_cost
-from tests.demo.device_plane import link_id
-from tests.demo.hlo_module import MODULES, Module
 from tests.demo.make_profile import DEMO_PATH, WARNING, chunks, compose, parse_size, sized, write_profile
-from tests.demo.schedule import V5E, Template
-from tests.demo.timeline import DemoSpec, compose_timeline, programs
+from tests.demo.profile import hlo_cost
+from tests.demo.profile.device_plane import link_id
+from tests.demo.profile.hlo_module import MODULES, Module
+from tests.demo.profile.schedule import V5E, Template
+from tests.demo.profile.timeline import DemoSpec, compose_timeline, programs
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XEvent, XLine, XPlane, XSpace, XStat
 
 TENSOR_CORES = 4

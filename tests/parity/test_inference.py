@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity.golden import golden_answer
-from tests.support.serving import (
+from tests.parity.oracle.golden import golden_answer
+from tests.support.made.serving import (
     Request,
     batching_profile,
     five_requests,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.parity.fields import Difference, Value, compare
-from tests.parity.golden import PROFILES, golden_answer
+from tests.parity.oracle.fields import Difference, Value, compare
+from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.test_overview import SPECIFIC as OVERVIEW
 from tests.parity.test_overview import TOUCHING, UNDERFLOW, WORDS, step_fields
 from tests.support.build import PlaneBuilder, tpu_plane

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.parity.fields import Difference
-from tests.parity.live import PYTHON, ask, has_xprof
-from tests.parity.odd_profile import odd_profile
-from tests.parity.op_fields import host_ops_of, modules_of, summary_of
-from tests.parity.test_framework_ops import compare_framework_ops
-from tests.parity.test_op_profile import compare_op_profile
-from tests.parity.test_ops import compare_ops
+from tests.parity.ops.test_framework_ops import compare_framework_ops
+from tests.parity.ops.test_op_profile import compare_op_profile
+from tests.parity.ops.test_ops import compare_ops
+from tests.parity.ops.test_roofline import compare_roofline
+from tests.parity.oracle.fields import Difference
+from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.odd_profile import odd_profile
+from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.test_overview import compare_overview, input_by_host, our_fields
-from tests.parity.test_roofline import compare_roofline
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.parity.fields import Comparison, Difference, Value, compare
-from tests.parity.golden import PROFILES, golden_answer
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.golden import PROFILES, golden_answer
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview

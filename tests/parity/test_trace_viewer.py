@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.parity.fields import Comparison, Difference, Value, compare
-from tests.parity.golden import PROFILES, golden_answer
-from tests.parity.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
-from tests.parity.odd_profile import odd_profile
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
+from tests.parity.oracle.odd_profile import odd_profile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.core_ops import STEPS_LINE
 from tpuprof.parsers.timeline.read.timeline import read_timeline

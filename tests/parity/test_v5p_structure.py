@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity.golden import golden_answer
+from tests.parity.oracle.golden import golden_answer
 from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace

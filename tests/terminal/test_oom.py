@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.oom import MESSAGE
+from tests.support.made.oom import MESSAGE
 from tests.terminal.pty_app import START, PtyApp
 
 BEGIN_BYTES = 20_000

@@ -1,0 +1,324 @@
+"""The memory profile against XProf 2.24.2: stored answers about the golden profiles, and the XProf that is installed.
+
+Every field of XProf's JSON is compared with what its own rules give on the events that we decode; and what its page
+shows with our page. Where our answer differs on purpose, what it must be instead is worked out here once
+more, event by event.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
+from tests.parity.oracle.xprof_memory import (
+    SAMPLES,
+    UNUSED,
+    Event,
+    events_of,
+    merged,
+    module_fields,
+    repeated_fields,
+    sampled,
+    snapshot,
+    summary,
+    xprof_fields,
+    xprofs_peak,
+    xprofs_rows,
+)
+from tests.support.build import PlaneBuilder
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile
+from tpuprof.parsers.memory.allocators.profile import FLAT_DEVICE, host_memory, memory_profile_of, module_runs
+
+Record = Callable[[str, object], None]
+
+CLOCK = "XProf leaves out where the line's clock begins; ours is the trace's clock, as in the trace viewer"
+LAST_EVENT = "XProf takes the event that stands last in the file, of whatever thread; ours is the largest reported"
+LIVING = "XProf looks at the peak's step alone, and takes the size of what is freed from the deallocation"
+
+# --- our page ------------------------------------------------------------------------------------------------------
+
+
+def page_fields(profiles: Sequence[AllocatorProfile]) -> dict[str, Value]:
+    """What XProf's page shows, out of ours: the summary, the timeline thinned as XProf does, and the peak's rows."""
+    fields: dict[str, Value] = {}
+    for profile in profiles:
+        at, name = profile.peak_index, profile.id
+        peak = _point(profile, at)
+        fields |= summary(name, peak, profile.lifetime_peak_bytes or 0)
+        fields[f"{name}.profileSummary.memoryCapacity"] = profile.capacity_bytes
+        fields[f"{name}.profileSummary.peakStats.peakBytesInUse"] = profile.peak_bytes
+        fields[f"{name}.profileSummary.peakStatsTimePs"] = profile.peak_time_ps
+        points = [_point(profile, row) for row in range(len(profile.time_ps))]
+        for row, event in enumerate(sampled(points)):
+            made = snapshot(f"{name}.timeline.{row}", event)
+            fields |= {key: value for key, value in made.items() if _is_of_page(key)}
+        for kind in profile.at_peak:
+            fields[_kind(name, kind)] = kind.occurrences
+    return fields
+
+
+def _is_of_page(key: str) -> bool:
+    return ".activityMetadata." not in key and ".aggregationStats.peakBytesInUse" not in key
+
+
+def _point(profile: AllocatorProfile, at: int) -> Event:
+    """An event of the page's timeline."""
+    stack, heap, free = (int(c[at]) for c in (profile.stack_bytes, profile.heap_bytes, profile.free_bytes))
+    share = float(np.nan_to_num(profile.fragmentation[at]))
+    return Event(int(profile.time_ps[at]), True, max(stack, 0), max(heap, 0), max(free, 0), share, order=at)
+
+
+def _kind(name: str, kind: ActiveAllocation) -> str:
+    """Name of the field that counts equal allocations at the peak."""
+    return f"{name}.at_peak.{kind.allocated_bytes}.{kind.requested_bytes}.{kind.framework_op or ''}." + (
+        f"{kind.region or ''}.{kind.data_type or ''}.{kind.shape or ''}"
+    )
+
+
+def _active(event: Event) -> ActiveAllocation:
+    """An event as our table has it; what stands for no event says nothing of types, and calls the rest otherwise."""
+    is_rest = event.op == UNUSED
+    return ActiveAllocation(
+        EARLIER if is_rest else event.op or None,
+        1,
+        event.allocated,
+        event.requested,
+        None if is_rest else event.region or None,
+        None if event.data_type in ("INVALID", "") else event.data_type,
+        None if event.order < 0 else event.shape or None,
+    )
+
+
+def shown_fields(events: dict[str, list[Event]]) -> dict[str, Value]:
+    """What XProf's page shows, by its rules, in the terms of `page_fields`."""
+    fields: dict[str, Value] = {}
+    for name, of_it in events.items():
+        peak = xprofs_peak(of_it)
+        fields |= summary(name, peak, max(of_it, key=lambda event: event.order).lifetime)
+        fields |= _thinned(name, of_it)
+        for event, occurrences in merged(xprofs_rows(of_it, peak)):
+            fields[_kind(name, _active(event))] = occurrences
+    return fields
+
+
+def _thinned(name: str, events: Sequence[Event]) -> dict[str, Value]:
+    fields: dict[str, Value] = {}
+    for row, event in enumerate(sampled(events)):
+        made = snapshot(f"{name}.timeline.{row}", event)
+        fields |= {key: value for key, value in made.items() if _is_of_page(key)}
+    return fields
+
+
+def right_fields(events: dict[str, list[Event]]) -> dict[str, Value]:
+    """What is right, event by event on the trace's clock, in the terms of `page_fields`."""
+    fields: dict[str, Value] = {}
+    for name, of_it in events.items():
+        last = max(range(len(of_it)), key=lambda at: (of_it[at].used, at))
+        peak = of_it[last]
+        fields |= summary(name, peak, max(event.lifetime for event in of_it))
+        fields |= _thinned(name, of_it)
+        living: dict[int, Event] = {}
+        for event in of_it[: last + 1]:
+            living.pop(event.address, None)
+            if event.is_allocation:
+                living[event.address] = event
+        rows = list(living.values())
+        rest = peak.heap - sum(event.allocated for event in rows)
+        nobody = replace(peak, op="", region="", data_type="INVALID", shape="", order=-1)
+        if rest > 0:
+            rows.append(replace(nobody, op=UNUSED, allocated=rest, requested=rest))
+        if peak.stack:
+            rows.append(replace(nobody, op=STACK, region=STACK, allocated=peak.stack, requested=peak.stack))
+        for event, occurrences in merged(rows):
+            fields[_kind(name, _active(event))] = occurrences
+    return fields
+
+
+def differences(theirs: dict[str, Value], right: dict[str, Value]) -> dict[str, Difference]:
+    """In what XProf is wrong, and what is right instead; a kind of allocation that one of both lacks counts 0 there."""
+    found: dict[str, Difference] = {}
+    for key in theirs | right:
+        if theirs.get(key, 0) != right.get(key, 0):
+            why = LIVING if ".at_peak." in key else LAST_EVENT if key.endswith("UsageLifetime") else CLOCK
+            found[key] = Difference(right.get(key, 0), why)
+    return found
+
+
+# --- tests ---------------------------------------------------------------------------------------------------------
+
+
+def compare_memory_profile(answer: Any, trace: Trace) -> tuple[Comparison, Comparison]:
+    """All of XProf's fields against its rules on our events, and what its page shows against our page."""
+    repeated = compare(xprof_fields(answer), repeated_fields(events_of(trace, with_clock=False)), {})
+    return repeated, shown_as_xprof(trace)
+
+
+def shown_as_xprof(trace: Trace) -> Comparison:
+    """Our page against what XProf's would show, by its rules."""
+    theirs = shown_fields(events_of(trace, with_clock=False))
+    right = right_fields(events_of(trace, with_clock=True))
+    ours = page_fields(memory_profile_of(trace, "host0"))
+    assert {key: ours.get(key) for key in ours | right} == {key: right.get(key) for key in ours | right}
+    both = theirs | dict.fromkeys((key for key in right if key not in theirs), 0)
+    mine = {key: ours.get(key, 0) for key in both}
+    return compare(both, mine, differences(theirs, right))
+
+
+def our_modules(trace: Trace) -> dict[str, Value]:
+    """The runs of modules, device after device as in the file."""
+    runs = module_runs(trace)
+    fields: dict[str, Value] = {}
+    for at, row in enumerate(np.argsort(runs.device, kind="stable").tolist()):
+        run = runs.run(row)
+        fields |= {
+            f"hloModules.{at}.name": run.name,
+            f"hloModules.{at}.startTimePs": run.start_ps,
+            f"hloModules.{at}.endTimePs": run.end_ps,
+            f"hloModules.{at}.id": at,
+            f"hloModules.{at}.planeName": run.device,
+        }
+    return fields
+
+
+def late_modules(trace: Trace, theirs: dict[str, Value]) -> dict[str, Difference]:
+    """The times of runs on lines that begin late; all lines of these profiles begin at one time."""
+    begins = {
+        line.timestamp_ns
+        for plane in trace.planes
+        for line in plane.lines
+        if plane.name.startswith("/device:TPU:") and line.name == "XLA Modules"
+    }
+    shift = 1000 * max(begins, default=0)
+    assert len(begins) <= 1
+    found: dict[str, Difference] = {}
+    for key, value in theirs.items():
+        if key.endswith("TimePs") and isinstance(value, int) and shift:
+            found[key] = Difference(value + shift, CLOCK)
+    return found
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["synthetic-a", "synthetic-h1", "tpu-v6e-inference"])
+def test_every_field_of_the_goldens(shared: Path, name: str, record_property: Record) -> None:
+    answer, trace = golden_answer(shared, name, "memory_profile"), Trace.open(str(shared / PROFILES[name]))
+    repeated, shown = compare_memory_profile(answer, trace)
+    theirs = module_fields(answer)
+    modules = compare(theirs, our_modules(trace), late_modules(trace, theirs))
+    assert [part.unexplained for part in (repeated, shown, modules)] == [[], [], []]
+    assert repeated.explained == 0 and repeated.compared == len(xprof_fields(answer))
+    assert modules.compared == len(our_modules(trace)) == 5 * len(answer["hloModules"]) > 0
+    shown.add(modules)
+    record_property("parity", shown.counts("memory profile"))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["synthetic-b", "synthetic-c"])
+def test_a_profile_without_host_threads_has_a_reason_where_xprof_has_nothing(shared: Path, name: str) -> None:
+    trace = Trace.open(str(shared / PROFILES[name]))
+    assert (shared / "golden" / name / "memory_profile.json").read_bytes() == b""
+    found = host_memory(trace, "host0")
+    assert found.allocators == () and "no events of the host" in (found.why_empty or "")
+
+
+@pytest.mark.shared
+def test_the_training_golden_out_of_its_own_events(shared: Path, record_property: Record) -> None:
+    answer = golden_answer(shared, "tpu-v5p-training", "memory_profile")
+    trace = Trace.from_bytes(rebuilt(answer))
+    theirs = xprof_fields({"numHosts": 1, **answer})
+    result = compare(theirs, repeated_fields(events_of(trace, with_clock=False)), {})
+    assert result.unexplained == []
+    assert result.compared == len(theirs) > 13_000
+    page = shown_as_xprof(trace)
+    assert page.unexplained == [] and page.equal > 4_000
+    assert all(one.flat == FLAT_DEVICE for one in memory_profile_of(trace, "host0"))  # as training on TPUs looks
+    record_property("parity", result.counts("memory profile by XProf's rules, training golden rebuilt"))
+    record_property("parity", page.counts("memory profile, training golden rebuilt"))
+
+
+def rebuilt(answer: Any) -> bytes:
+    """A profile with the events of an answer that was not thinned, each allocator's in a thread of its own."""
+    space = XSpace()
+    plane = PlaneBuilder(space, "/host:CPU")
+    numbers = {"bytes_reserved": "stackReservedBytes", "bytes_allocated": "heapAllocatedBytes"}
+    numbers |= {"bytes_available": "freeMemoryBytes", "peak_bytes_in_use": "peakBytesInUse"}
+    activity = {"requested_bytes": "requestedBytes", "allocation_bytes": "allocationBytes", "addr": "address"}
+    activity |= {"group_id": "stepId"}
+    for name, allocator in answer["memoryProfilePerAllocator"].items():
+        line = plane.line(f"thread {name}")
+        snapshots = allocator["sampledTimelineSnapshots"]
+        assert len(snapshots) < SAMPLES
+        for one in snapshots:
+            stats, said = one.get("aggregationStats", {}), one["activityMetadata"]
+            kind = "MemoryAllocation" if said["memoryActivity"] == "ALLOCATION" else "MemoryDeallocation"
+            plane.event(
+                line,
+                plane.event_id(kind),
+                int(one["timeOffsetPs"]),
+                0,
+                index_on_host=int(name),
+                fragmentation=float(stats.get("fragmentation", 0)),
+                **({"data_type": 0} if said.get("dataType") else {}),
+                tf_op=said.get("tfOpName", ""),
+                shape=said.get("tensorShape", ""),
+                region_type=said.get("regionType", ""),
+                **{stat: int(stats.get(key, 0)) for stat, key in numbers.items()},
+                **{stat: int(said.get(key, 0)) for stat, key in activity.items()},
+            )
+    return space.SerializeToString()
+
+
+LIVE = {
+    "V100": "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb",
+    "MI300": "profiles/gpu-mi300-jax/plugins/profile/run/tw003.xplane.pb",
+    "v6e": PROFILES["tpu-v6e-inference"],
+}
+
+ASK = """
+import sys
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+answer, _ = xspace_to_tool_data([sys.argv[1]], "memory_profile", {})
+open(sys.argv[2], "wb").write(answer.encode() if isinstance(answer, str) else answer)
+"""
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", LIVE)
+def test_every_field_of_the_installed_xprof(shared: Path, name: str, tmp_path: Path, record_property: Record) -> None:
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    source = shared / LIVE[name]
+    file = tmp_path / "host0.xplane.pb"  # XProf writes its caches beside it
+    file.write_bytes(source.read_bytes())
+    command = [interpreter(), "-c", ASK, str(file), str(tmp_path / "answer.json")]
+    subprocess.run(command, capture_output=True, check=True, timeout=LONGEST_SECONDS)
+    answer = json.loads((tmp_path / "answer.json").read_bytes())
+    repeated, shown = compare_memory_profile(answer, Trace.open(str(source)))
+    assert repeated.unexplained == [] == shown.unexplained
+    assert repeated.explained == 0 and repeated.compared == len(xprof_fields(answer)) > 4000
+    assert shown.equal > shown.explained / 2 > 0
+    record_property("parity", repeated.counts(f"memory profile by XProf's rules, live {name}"))
+    record_property("parity", shown.counts(f"memory profile, live {name}"))
+
+
+@pytest.mark.shared
+def test_what_earlier_steps_hold_is_not_called_unused(shared: Path) -> None:
+    trace = Trace.open(str(shared / LIVE["V100"]))
+    profile = next(one for one in memory_profile_of(trace, "host0") if one.id == "gpu_host_bfc")
+    events = events_of(trace, with_clock=False)["gpu_host_bfc"]
+    unused = next(event for event in xprofs_rows(events, xprofs_peak(events)) if event.op == UNUSED)
+    earlier = next(row for row in profile.at_peak if row.framework_op == EARLIER)
+    assert unused.allocated == 589056 and earlier.allocated_bytes == 540928
+    assert sum(row.occurrences * row.allocated_bytes for row in profile.at_peak) == profile.peak_bytes

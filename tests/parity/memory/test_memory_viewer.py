@@ -1,0 +1,218 @@
+"""The static memory page against XProf's memory viewer: every figure, every point of the heap, every buffer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.oracle.fields import Comparison, Difference, compare
+from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.live import PYTHON, has_xprof
+from tests.parity.oracle.live_memory import SPACES, ask_memory
+from tests.parity.oracle.memory_fields import MIB, Fields, our_fields, our_heap, their_fields
+from tests.parity.oracle.op_fields import modules_of
+from tests.support.made.heaps import Stay, curve, merged, plain_stays
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.model import ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
+
+MODULES = sorted((Path(__file__).parents[2] / "demo" / "modules").glob("*.hlo_proto.pb.gz"))
+
+NOT_HELD = "our page does not hold it"
+IN_PLACE = "XProf counts bytes that are worked on in place twice, for two buffers at one address"
+PLACE_IN_USE = "a place that several buffers share one after the other is in use until the last of them is freed"
+UNTRACED = "XProf leaves out a temporary allocation without a heap trace; the program sets it aside all the same"
+
+Record = Callable[[str, object], None]
+
+
+def memory_of(hlo: HloModule, space: int) -> SpaceMemory:
+    return space_memory(hlo, ModuleLabel(hlo.name, None, "file"), space, None)
+
+
+def trace_of(hlo: HloModule, space: int) -> hlo_pb2.HeapSimulatorTrace | None:
+    """The heap trace whose buffers are of a memory space: real modules have one a space at most."""
+    colors = {buffer.id: buffer.color for buffer in hlo.proto.buffer_assignment.logical_buffers}
+    traces = hlo.proto.buffer_assignment.heap_simulator_traces
+    return next((trace for trace in traces if trace.events and colors[trace.events[0].buffer_id] == space), None)
+
+
+def untraced_bytes(hlo: HloModule, space: int) -> int:
+    """Temporary allocations of a space without a trace."""
+    if trace_of(hlo, space) is not None:
+        return 0
+    return sum(
+        part.size
+        for part in hlo.proto.buffer_assignment.buffer_allocations
+        if part.color == space
+        and not (part.is_entry_computation_parameter or part.is_constant or part.maybe_live_out or part.is_thread_local)
+    )
+
+
+def differences(theirs: Fields, memory: SpaceMemory, hlo: HloModule, point: int) -> dict[str, Difference]:
+    """Where we differ and by what, worked out from the trace and the addresses without the code under test."""
+    result = {name: Difference(None, NOT_HELD) for name in ("entryComputationName", "nonReusableMib")}
+    trace = trace_of(hlo, memory.space)
+    if trace is None:
+        return result | _untraced(theirs, memory, hlo)
+    plain = plain_stays(hlo.proto, trace)
+    stays = merged(plain)
+    if stays == plain:
+        return result | _spans(theirs, stays, PLACE_IN_USE)
+    sums = curve(stays, len(trace.events) + 1)
+    lasting = round(theirs["indefiniteBufferAllocationMib"] * MIB)  # type: ignore[operator]
+    expected: Fields = {f"heapSizes/{at}": (size + lasting) / MIB for at, size in enumerate(sums)}
+    expected["peakHeapMib"] = (max(sums) + lasting) / MIB
+    expected["peakHeapSizePosition"] = sums.index(max(sums)) - 1
+    unpadded = {row.logical_buffer: row.unpadded_bytes for row in (memory.buffers[at] for at in range(len(stays)))}
+    elements = curve([Stay(stay.buffer, unpadded[stay.buffer] or 0, stay.start, stay.end) for stay in stays], len(sums))
+    expected |= {f"unpaddedHeapSizes/{at}": (size + lasting) / MIB for at, size in enumerate(elements)}
+    expected["peakUnpaddedHeapMib"] = (elements[sums.index(max(sums))] + lasting) / MIB
+    there = {stay.buffer for stay in stays if stay.start < point <= stay.end}
+    heap = our_heap([memory.buffers[at] for at in range(len(stays)) if memory.buffers[at].logical_buffer in there])
+    expected |= {name: heap.get(name) for name in theirs if name.startswith(("buffer/", "bySize/", "small"))}
+    changed = {name: value for name, value in expected.items() if name in theirs and not _alike(theirs[name], value)}
+    return (
+        result
+        | _spans(theirs, stays, IN_PLACE)
+        | {name: Difference(value, IN_PLACE) for name, value in changed.items()}
+    )
+
+
+def _alike(theirs: Any, ours: Any) -> bool:
+    return not compare({"field": theirs}, {"field": ours}, {}).unexplained
+
+
+def _spans(theirs: Fields, stays: list[Stay], why: str) -> dict[str, Difference]:
+    """Ends of stays that are not XProf's."""
+    result: dict[str, Difference] = {}
+    seen: set[int] = set()
+    for stay in stays:
+        if stay.buffer not in seen:
+            for name in (f"span/{stay.buffer}/limit", f"block/{stay.buffer}/endStep"):
+                if name in theirs and theirs[name] != stay.end:
+                    result[name] = Difference(stay.end, why)
+        seen.add(stay.buffer)
+    return result
+
+
+def _untraced(theirs: Fields, memory: SpaceMemory, hlo: HloModule) -> dict[str, Difference]:
+    """What a temporary allocation without a trace changes."""
+    size = untraced_bytes(hlo, memory.space)
+    if not size:
+        return {}
+    sizes = sorted([*(float(theirs[f"bySize/{at}"] or 0) for at in range(_count(theirs))), size / MIB], reverse=True)
+    changed = {
+        f"bySize/{at}": value for at, value in enumerate(sizes) if theirs.get(f"bySize/{at}") not in (None, value)
+    }
+    changed["peakHeapMib"] = float(theirs["peakHeapMib"] or 0) + size / MIB
+    return {name: Difference(value, UNTRACED) for name, value in changed.items()} | {
+        "peakUnpaddedHeapMib": Difference(None, UNTRACED)
+    }
+
+
+def _count(theirs: Fields) -> int:
+    return sum(name.startswith("bySize/") for name in theirs)
+
+
+def compare_memory(answer: Any, hlo: HloModule, space: int) -> Comparison:
+    """Every field of XProf's answer about one memory space of a module."""
+    memory = memory_of(hlo, space)
+    point = int(answer.get("peakHeapSizePosition", 0)) + 1 if "heapSizes" in answer else 0  # after XProf's event
+    theirs, ours = their_fields(answer), our_fields(memory, point)
+    known = differences(theirs, memory, hlo, point)
+    gone = {name: None for name, known_as in known.items() if known_as.ours is None and name not in ours}
+    result = compare(theirs, ours | gone, known)
+    assert not result.unused_specific(known)
+    return result
+
+
+GOLDEN = (
+    "jit__psum(9646411105960254074)",
+    "jit_broadcast_in_dim(11287434908481120160)",
+    "jit_convert_element_type(2433868464432466958)",
+    "jit_f(12190760917235803885)",
+)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("module", GOLDEN)
+def test_a_real_program_from_a_v6e(shared: Path, module: str, record_property: Record) -> None:
+    hlo = modules_of(shared / PROFILES["tpu-v6e-inference"]).module(int(module.partition("(")[2][:-1]))
+    assert hlo is not None
+    answer = golden_answer(shared, "tpu-v6e-inference", f"memory_viewer.{module}")
+    result = compare_memory(answer, hlo, 0)
+    assert result.unexplained == []
+    assert result.compared > 20
+    record_property("parity", result.counts("memory viewer, tpu-v6e-inference"))
+
+
+@pytest.mark.shared
+def test_the_peak_lies_at_the_point_after_the_event_that_xprof_names(shared: Path) -> None:
+    answer = golden_answer(shared, "tpu-v5p-training", "memory_viewer.jit_train_step")
+    heap = answer["heapSizes"]
+    assert heap.index(max(heap)) == answer["peakHeapSizePosition"] + 1
+    assert max(heap) == answer["peakHeapMib"]
+    assert sum(buffer["logicalBufferSizeMib"] for buffer in answer["maxHeap"]) == pytest.approx(max(heap), rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Any]:
+    """XProf's answers about the modules that this repository holds."""
+    if not has_xprof():
+        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+    modules = {file.name.partition(".")[0]: gzip.decompress(file.read_bytes()) for file in MODULES}
+    return ask_memory(modules, tmp_path_factory.mktemp("xprof"))
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: file.name.partition(".")[0])
+def test_a_compiled_module(
+    answers: dict[tuple[str, int], Any], file: Path, space: int, record_property: Record
+) -> None:
+    result = compare_memory(answers[file.name.partition(".")[0], space], hlo_of(file), space)
+    assert result.unexplained == []
+    assert result.compared >= 12
+    record_property("parity", result.counts(f"memory viewer, live space {space}"))
+
+
+def hlo_of(file: Path) -> HloModule:
+    return HloModule(hlo_pb2.HloProto.FromString(gzip.decompress(file.read_bytes())))
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: file.name.partition(".")[0])
+def test_the_compiler_reports_the_same_peak(file: Path) -> None:
+    """JAX's `peak_memory_in_bytes`: what lasts in HBM, and the largest peak of all heap traces.
+
+    The largest one can be VMEM's, in programs with next to no temporary buffers in HBM; then it is no peak of HBM.
+    """
+    report = json.loads(file.with_name(f"{file.name.partition('.')[0]}.json").read_text())
+    hlo = hlo_of(file)
+    memory = memory_of(hlo, 0)
+    traces = hlo.proto.buffer_assignment.heap_simulator_traces
+    peaks = [max(curve(plain_stays(hlo.proto, trace), len(trace.events) + 1)) for trace in traces]
+    lasting = memory.peak_bytes - memory.temporaries_bytes
+    assert report["peak_memory_in_bytes"] == lasting + max(peaks)
+    if memory.temporaries_bytes == max(peaks):
+        assert memory.peak_bytes == report["peak_memory_in_bytes"]
+    assert memory.arguments_bytes == report["argument_size_in_bytes"]
+    assert memory.outputs_bytes == report["output_size_in_bytes"]
+    assert memory.aliased_bytes == report["alias_size_in_bytes"]
+    assert module_peaks(hlo, memory.module).peaks[0] == memory.peak_bytes
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: file.name.partition(".")[0])
+def test_no_space_holds_more_than_its_allocations(file: Path) -> None:
+    """As the plain count would have it of VMEM: 144.5 MiB in the 112 MiB of a chip's 128."""
+    hlo = hlo_of(file)
+    for space in module_peaks(hlo, ModuleLabel(hlo.name, None, "file")).peaks:
+        memory = memory_of(hlo, space)
+        assert memory.peak_bytes <= memory.total_allocation_bytes
+        untold = untraced_bytes(hlo, space)
+        assert len(memory.warnings) == (1 if untold else 0)

@@ -1,0 +1,101 @@
+"""The page of HLO ops against XProf's `hlo_stats`: all 29 columns of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.oracle.fields import Comparison, Difference
+from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.op_fields import (
+    EMPTY,
+    NOT_HELD,
+    Cells,
+    absent,
+    bandwidth,
+    by_key,
+    columns,
+    flat,
+    host_traffic,
+    outcome,
+    page_of,
+    rows_of,
+    source_cells,
+    stall_cell,
+    time_cells,
+    times,
+    work_cells,
+)
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.pages.ops.ops import OpsPage
+
+HBM, CMEM_READ, CMEM_WRITE = (TRAFFIC.index(name) for name in ("hbm", "cmem_read", "cmem_write"))
+
+
+ROW = "{program_id}/{hlo_op_name}"
+"""Key of a row."""
+
+
+def our_rows(page: OpsPage) -> dict[str, Cells]:
+    """Our rows in XProf's columns and units."""
+    table, rates = page.table, page.rates
+    sources = source_cells(table)
+    rows: list[Cells] = []
+    for at in range(len(page)):
+        work = work_cells(rates, at)
+        work["normalized_flop_rate"] = work.pop("measured_flop_rate")
+        rematerialized = ".remat" in table.name[at] or "rematted_computation" in table.framework_op[at]
+        rows.append(
+            {
+                "rank": at + 1,
+                "program_id": str(table.program_id[at]),
+                "category": table.category[at],
+                "hlo_op_name": table.name[at],
+                "hlo_op_expression": table.expression(at),
+                "tf_op_name": table.framework_op[at],
+                **time_cells(table, at),
+                "total_self_time_percent": times(page.self_fraction[at], 100),
+                "cumulative_total_self_time_percent": times(page.cumulative_fraction[at], 100),
+                "dma_stall_percent": stall_cell(table, at),
+                **work,
+                "hbm_bw": bandwidth(rates.bandwidth[at, HBM]),
+                "cmem_read_bw": bandwidth(rates.bandwidth[at, CMEM_READ]),
+                "cmem_write_bw": bandwidth(rates.bandwidth[at, CMEM_WRITE]),
+                "hlo_rematerialization": "Yes" if rematerialized else "No",
+                "outside_compilation": None,
+                "autotuned": None,
+                "source_info": sources[at],
+                "core_type": None,
+                "parent_op_name": None,
+                "vdd_energy": None,
+            }
+        )
+    return by_key(rows, ROW)
+
+
+def compare_ops(answer: Any, page: OpsPage) -> Comparison:
+    """Every cell of XProf's table against our page."""
+    rows = our_rows(page)
+    theirs, ours = flat(by_key(rows_of(answer), ROW)), flat(rows)
+    missing = ("outside_compilation", "autotuned", "core_type", "parent_op_name", "vdd_energy")
+    differences = absent(theirs, ours) | columns(theirs, missing, Difference(None, NOT_HELD))
+    for at, key in enumerate(rows):
+        if host_traffic(page, at):
+            differences[f"{key}: hbm_bw"] = Difference(0.0, EMPTY)
+            differences[f"{key}: bound_by"] = Difference("Unknown", EMPTY)
+    return outcome(theirs, ours, differences)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_cell_is_xprofs_or_differs_for_a_reason(
+    shared: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    answer = golden_answer(shared, name, "hlo_stats")
+    result = compare_ops(answer, page_of(shared, name)[1])
+    assert result.unexplained == []
+    assert result.compared == 29 * len(answer["rows"]) > 50
+    record_property("parity", result.counts("HLO ops"))

@@ -1,0 +1,296 @@
+"""The roofline page against XProf's `roofline_model`: the device's figures, the program, its steps and its ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.parity.oracle.fields import Comparison, Difference, Value
+from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.parity.oracle.op_fields import (
+    EMPTY,
+    GIB,
+    NOT_HELD,
+    US,
+    Cells,
+    absent,
+    bandwidth,
+    by_key,
+    flat,
+    host_traffic,
+    keyed,
+    known,
+    outcome,
+    page_of,
+    rows_of,
+    source_cells,
+    stall_cell,
+    time_cells,
+    times,
+    work_cells,
+)
+from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.op_metadata import TRAFFIC
+from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints, roofline_page
+
+WHOLE = "a program or step is no op: our page gives it no occurrences, self time or share"
+STEP_TIME = "our step time is the sum of each core's own; XProf's the slowest core's times their number"
+VMEM = "XProf passes over the VMEM of a device whose VMEM is not merged with its CMEM"
+CLOCK = "FLOPS utilization is at the nominal clock; XProf scales on demand alone"
+NO_STEPS = "steps that are inferred from modules are no steps of XProf's, whose averages are then 0"
+NO_SCALE = "no op event has a Time Scale Multiplier: XProf calls that 1"
+
+OPS_ONLY = (
+    "rank",
+    "category",
+    "occurrences",
+    "total_self_time",
+    "avg_self_time",
+    "total_self_time_percent",
+    "cumulative_total_self_time_percent",
+    "dma_stall_percent",
+    "hlo_module_id",
+    "source_info",
+)
+MEMORIES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
+RATES = (
+    "measured_flop_rate",
+    "model_flop_rate",
+    "measured_memory_bw",
+    *(f"{name}_bw" for name in MEMORIES),
+    "roofline_efficiency",
+    "compute_efficiency",
+    "max_mem_bw_utilization",
+)
+"""Columns that are in inverse proportion to time."""
+
+
+ROW = "{include_infeed_outfeed}/{step}/{hlo_module_id}/{operation}"
+"""Key of a row; steps are Total, Average, 0, 1, …"""
+
+
+def our_rows(page: RooflinePage, core_count: int) -> dict[str, Cells]:
+    """Our rows in XProf's columns and units."""
+    keyed_rows = [
+        *_point_rows("Total", page.program, core_count),
+        *_op_rows(page, core_count),
+        *_point_rows("Average", page.average_step, core_count, max(1, len(page.steps))),
+    ]
+    if page.step_source == "steps":  # XProf infers none
+        keyed_rows += [
+            row for at in range(len(page.steps)) for row in _point_rows(str(at), page.steps, core_count, at=at)
+        ]
+    else:
+        keyed_rows = [(key, dict.fromkeys(row) if key.startswith("Average") else row) for key, row in keyed_rows]
+    names = keyed(f"{page.with_infeed}/{key}" for key, _ in keyed_rows)
+    return {
+        name: {**row, "include_infeed_outfeed": page.with_infeed}
+        for name, (_, row) in zip(names, keyed_rows, strict=True)
+    }
+
+
+def _point_rows(
+    step: str, points: RooflinePoints, core_count: int, count: int = 1, at: int = 0
+) -> Iterator[tuple[str, Cells]]:
+    if len(points):
+        total = int(points.total_ps[at]) / US
+        yield (
+            f"{step}/0/Program",
+            {
+                "step": step,
+                "operation": "Program",
+                "total_time": total,
+                "avg_time": total * count,
+                "total_time_per_core": total / core_count,
+                "total_time_in_percentage": 1.0,
+                **dict.fromkeys(OPS_ONLY),
+                **_rate_cells(points.rates, at),
+            },
+        )
+
+
+def _op_rows(page: RooflinePage, core_count: int) -> Iterator[tuple[str, Cells]]:
+    table, rates = page.ops.table, page.ops.rates
+    sources = source_cells(table)
+    whole = int(page.program.total_ps[0])
+    running = 0
+    for rank, at in enumerate(np.flatnonzero(page.counts).tolist()):
+        total, own = int(table.total_ps[at]), int(table.self_ps[at])
+        running += own
+        yield (
+            f"Total/{table.program_id[at]}/{table.name[at]}",
+            {
+                "step": "Total",
+                "rank": rank + 1,
+                "category": table.category[at],
+                "operation": table.name[at],
+                **time_cells(table, at),
+                "total_self_time_percent": own / whole,
+                "cumulative_total_self_time_percent": running / whole,
+                "dma_stall_percent": stall_cell(table, at),
+                "total_time_per_core": total / US / core_count,
+                "total_time_in_percentage": total / whole,
+                "hlo_module_id": str(table.program_id[at]),
+                "source_info": sources[at],
+                **_rate_cells(rates, at),
+            },
+        )
+
+
+def _rate_cells(rates: Rates, at: int) -> Cells:
+    flops, efficiency = float(rates.flops_per_second[at]), float(rates.efficiency[at])
+    by_memory = {name: float(rates.bandwidth[at, TRAFFIC.index(name)]) for name in MEMORIES}
+    used = {name: float(rates.bandwidth_utilization[at, TRAFFIC.index(name)]) for name in MEMORIES}
+    most = max(MEMORIES, key=lambda name: float(np.nan_to_num(used[name])))
+    intensity = {name: flops / value if value else 0.0 for name, value in by_memory.items()}
+    cells = work_cells(rates, at)
+    by_bound = {name.replace("_", " "): value for name, value in intensity.items()}
+    bottleneck = known(by_bound.get(str(cells["bound_by"]).lower(), float(rates.operational_intensity[at])))
+    return {
+        **cells,
+        **{f"{name}_bw": bandwidth(value) for name, value in by_memory.items()},
+        **{f"{name}_operational_intensity": known(value) for name, value in intensity.items()},
+        "hbm_operational_intensity": known(rates.hbm_intensity[at]),
+        "bottleneck_operational_intensity": bottleneck,
+        "optimal_flop_rate": times(flops / efficiency, 1e-9) if efficiency else 0.0,
+        "roofline_efficiency": known(efficiency),
+        "compute_efficiency": known(rates.flops_utilization[at]),
+        "max_mem_bw_utilization": known(used[most]),
+    }
+
+
+def xprof_device(table: Any) -> Cells:
+    """What XProf says of the device."""
+    return {f"device: {key}": value for key, value in table["p"].items()}
+
+
+def our_device(page: OpsPage) -> Cells:
+    """The same in XProf's units: GFLOP/s, GiB/s, FLOP/byte, six digits."""
+    peaks = page.peaks
+    cells: Cells = {
+        "device: device_type": page.device_type,
+        "device: peak_flop_rate": _digits(peaks.flops_per_second, 1e-9),
+        "device: has_cmem": "0" if peaks.cmem_read is None else "1",
+        "device: has_merged_vmem": None,
+        "device: megacore": None,
+        "device: time_scale_multiplier": _digits(page.time_scale, 1),
+    }
+    for name in MEMORIES:
+        peak: float | None = getattr(peaks, name)
+        ridge = peaks.flops_per_second / peak if peaks.flops_per_second and peak else None
+        cells[f"device: peak_{name}_bw"] = _digits(peak, 1 / GIB)
+        cells[f"device: {name}_ridge_point"] = _digits(ridge, 1)
+    assert peaks.ridge_point is None or cells["device: hbm_ridge_point"] == _digits(peaks.ridge_point, 1)
+    return cells
+
+
+def _digits(value: float | None, factor: float) -> str | None:
+    return None if value is None else f"{value * factor:.6g}"
+
+
+def compare_roofline(answer: Any, ops: OpsPage, summary: HostSummary) -> Comparison:
+    """Every cell of XProf's table, with and without infeed, and all it says of the device."""
+    table = answer[0]
+    xprof = by_key(rows_of(table), ROW)
+    theirs = {**xprof_device(table), **flat(xprof), "diagnostics": len(answer[1]["rows"])}
+    ours = our_device(ops)
+    ours["diagnostics"] = 0 if summary.steps is not None and summary.steps.source == "steps" else 1
+    stated: dict[str, Difference] = {}
+    for with_infeed in (True, False):
+        page = roofline_page(ops, [summary], with_infeed)
+        rows = our_rows(page, ops.core_count)
+        ours |= flat(rows)
+        stated |= _step_times(xprof, rows)
+        stated |= _host_traffic(page)
+        stated |= _nominal_clock(theirs, page)
+    zeros = {key: 0 if key.startswith("device: ") and value == "0" else value for key, value in theirs.items()}
+    stated |= absent(zeros, ours)
+    stated |= {f"device: {name}": Difference(None, NOT_HELD) for name in ("has_merged_vmem", "megacore")}
+    if ops.time_scale is None:
+        stated["device: time_scale_multiplier"] = Difference(None, NO_SCALE)
+    if theirs["device: has_merged_vmem"] == "0":
+        names = [f"device: {name}" for way in ("read", "write") for name in _vmem(way)]
+        stated |= {name: Difference(ours[name], VMEM) for name in names if ours[name] is not None}
+    for key in theirs:
+        row, _, column = key.rpartition(": ")
+        if row.endswith("/Program") and column in OPS_ONLY:
+            stated[key] = Difference(None, WHOLE)
+    if summary.steps is None or summary.steps.source != "steps":
+        averages = (f"{with_infeed}/Average/0/Program: " for with_infeed in (True, False))
+        stated |= {key: Difference(None, NO_STEPS) for start in averages for key in theirs if key.startswith(start)}
+    return outcome(theirs, ours, stated)
+
+
+def _vmem(way: str) -> tuple[str, str]:
+    return f"peak_vmem_{way}_bw", f"vmem_{way}_ridge_point"
+
+
+def _step_times(theirs: dict[str, Cells], ours: dict[str, Cells]) -> dict[str, Difference]:
+    """Steps in which our time is another: the work of XProf's step, by our time."""
+    stated: dict[str, Difference] = {}
+    for key, row in theirs.items():
+        if row["operation"] != "Program" or row["step"] == "Total" or not ours.get(key, {}).get("total_time"):
+            continue
+        ratio = float(row["total_time"] or 0) / float(ours[key]["total_time"] or 1)
+        for name in RATES:
+            stated[f"{key}: {name}"] = Difference(float(row[name] or 0) * ratio, STEP_TIME)
+        for name in ("total_time", "avg_time", "total_time_per_core"):
+            stated[f"{key}: {name}"] = Difference(float(row[name] or 0) / ratio, STEP_TIME)
+    return stated
+
+
+def _nominal_clock(theirs: Cells, page: RooflinePage) -> dict[str, Difference]:
+    """FLOPS utilization at the nominal clock: a program's and step's by the whole capture, idle time as it is."""
+    ops = page.ops
+    if ops.time_scale is None:
+        return {}
+    table = ops.table
+    scale = {
+        f"{page.with_infeed}/Total/{table.program_id[at]}/{table.name[at]}": table.normalized_ps[at]
+        / table.total_ps[at]
+        for at in np.flatnonzero(page.counts).tolist()
+    }
+    start = f"{page.with_infeed}/"
+    whole = 1 - (1 - ops.idle_ps / ops.total_ps) * (1 - ops.time_scale)
+    scale |= {key.partition(": ")[0]: whole for key in theirs if key.startswith(start) and "/Program: " in key}
+    return {
+        f"{key}: compute_efficiency": Difference(float(theirs[f"{key}: compute_efficiency"] or 0) / value, CLOCK)
+        for key, value in scale.items()
+        if theirs[f"{key}: compute_efficiency"]
+    }
+
+
+def _host_traffic(page: RooflinePage) -> dict[str, Difference]:
+    """Ops that move bytes of the host alone are at no roof."""
+    stated: dict[str, Difference] = {}
+    table = page.ops.table
+    for at in np.flatnonzero(page.counts).tolist():
+        if host_traffic(page.ops, at):
+            key = f"{page.with_infeed}/Total/{table.program_id[at]}/{table.name[at]}: "
+            values: dict[str, Value] = {
+                "hbm_bw": 0.0,
+                "bound_by": "Unknown",
+                "roofline_efficiency": None,
+                "max_mem_bw_utilization": 0.0,
+            }
+            stated |= {key + name: Difference(value, EMPTY) for name, value in values.items()}
+    return stated
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_cell_is_xprofs_or_differs_for_a_reason(
+    shared: Path, name: str, record_property: Callable[[str, object], None]
+) -> None:
+    answer = golden_answer(shared, name, "roofline_model")
+    summary, ops = page_of(shared, name)
+    result = compare_roofline(answer, ops, summary)
+    assert result.unexplained == []
+    assert result.compared == 17 + 37 * len(answer[0]["rows"]) > 500
+    record_property("parity", result.counts("roofline"))

@@ -1,0 +1,446 @@
+"""Tests of `parsers.files.remote.folders`: URLs lead to runs by the same rules as folders do, and print no secrets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.servers.web import Web, serving
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
+from tpuprof.parsers.files.logdir import Logdir, open_logdir
+from tpuprof.parsers.files.remote.files import files_of, modified_of, size_of, trouble, version_of
+from tpuprof.parsers.files.remote.folders import remote_limits
+from tpuprof.parsers.files.remote.urls import masked, scheme_of, shown, split
+from tpuprof.parsers.formats.xspace.trace import Trace
+
+fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
+
+CONTENT = b"\x0a\x02\x08\x01"
+RUN = "plugins/profile/2026_11_20_18_04_33"
+STAMP = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """An empty file system in this process."""
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    files.pseudo_dirs[:] = [""]
+    yield files
+    files.store.clear()
+    files.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """A web server with nothing on it yet."""
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'tpuprof-tui[remote]'")
+    with serving(Web()) as one:
+        yield one
+
+
+def hosts(found: Logdir) -> list[list[str]]:
+    return [[host.host for host in run.hosts] for run in found.runs]
+
+
+def refused(url: str, limits: SearchLimits = DEFAULT_LIMITS) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        open_logdir(url, limits)
+    assert caught.value.sentence.isprintable()
+    assert caught.value.hint.isprintable()
+    return caught.value
+
+
+# --- memory://
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["", "/", "/logs", "logs", "logs/plugins", "logs/plugins/profile/", f"logs/{RUN}", "lo*/plugins/**", "logs/**/20*"],
+)
+def test_any_part_of_the_layout_opens(memory: Any, where: str) -> None:
+    for host in ("host10", "host2"):
+        memory.pipe(f"/logs/{RUN}/{host}.xplane.pb", CONTENT)
+    memory.pipe("/logs/events.out.tfevents.1", b"x")
+    found = open_logdir(f"memory://{where}")
+    (run,) = found.runs
+    assert run.name == "2026_11_20_18_04_33"
+    assert [(host.host, host.size_bytes) for host in run.hosts] == [("host2", 4), ("host10", 4)]
+    assert run.hosts[0].path.lstrip("/").endswith(f"/logs/{RUN}/host2.xplane.pb")
+    assert run.hosts[0].modified > 0
+    assert found.query == f"memory://{where}"
+
+
+def test_one_file_opens_alone(memory: Any) -> None:
+    for host in ("host0", "host1"):
+        memory.pipe(f"/logs/{RUN}/{host}.xplane.pb", CONTENT)
+    found = open_logdir(f"memory://logs/{RUN}/host1.xplane.pb")
+    assert hosts(found) == [["host1"]]
+    assert "left out 1 profile file beside" in found.searched[0]
+    assert found.runs[0].path == f"memory://logs/{RUN}/host1.xplane.pb"
+
+
+def test_what_lies_beside_a_profile_opens_its_folder(memory: Any) -> None:
+    memory.pipe(f"/logs/{RUN}/h.xplane.pb", CONTENT)
+    memory.pipe(f"/logs/{RUN}/ALL_HOSTS.op_stats_v2.pb", b"x")
+    found = open_logdir(f"memory://logs/{RUN}/ALL_HOSTS.op_stats_v2.pb")
+    assert hosts(found) == [["h"]]
+    assert [problem.code for problem in found.runs[0].problems] == ["xprof_cache"]
+
+
+def test_files_of_any_name_are_judged_by_their_first_byte(memory: Any) -> None:
+    memory.pipe("/x/capture", CONTENT)
+    memory.pipe("/x/notes.txt", b"text")
+    assert hosts(open_logdir("memory://x/capture")) == [["capture"]]
+    assert "no profile" in refused("memory://x/notes.txt").sentence
+
+
+def test_problems_are_those_of_local_files(memory: Any) -> None:
+    memory.pipe(f"/logs/{RUN}/good.xplane.pb", CONTENT)
+    memory.pipe(f"/logs/{RUN}/good.xplane.pb.gz", CONTENT)
+    memory.pipe(f"/logs/{RUN}/nothing.xplane.pb", b"")
+    memory.pipe(f"/logs/{RUN}/new.xplane.riegeli", b"x")
+    (run,) = open_logdir("memory://logs").runs
+    assert [host.host for host in run.hosts] == ["good"]
+    assert sorted(problem.code for problem in run.problems) == ["duplicate_host", "empty_file", "riegeli"]
+
+
+def test_runs_of_one_name_are_told_apart(memory: Any) -> None:
+    for logdir in ("a", "b"):
+        memory.pipe(f"/all/{logdir}/{RUN}/h.xplane.pb", CONTENT)
+    assert sorted(run.name for run in open_logdir("memory://all").runs) == [
+        "a/2026_11_20_18_04_33",
+        "b/2026_11_20_18_04_33",
+    ]
+
+
+def test_nothing_there(memory: Any) -> None:
+    memory.pipe("/experiments/logs/x.txt", b"x")
+    error = refused("memory://experiments/lgos")
+    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
+    assert error.hint == "did you mean memory://experiments/logs?"
+    error = refused("memory://experiments")
+    assert "looked into 2 folders; there is logs/" in error.sentence
+    assert "matches nothing" in refused("memory://experiments/*.pb").sentence
+
+
+def test_the_search_is_bounded(memory: Any) -> None:
+    for number in range(30):
+        memory.pipe(f"/many/{number:02}/x/y.txt", b"x")
+    memory.pipe("/many/99/h.xplane.pb", CONTENT)
+    error = refused("memory://many", SearchLimits(max_folders=10))
+    assert "stopped after 10 folders" in error.sentence
+    assert "stopped after 20 folder entries" in refused("memory://many", SearchLimits(max_entries=20)).sentence
+    assert hosts(open_logdir("memory://many", SearchLimits(max_folders=40))) == [["h"]]
+    assert remote_limits(DEFAULT_LIMITS).max_folders < DEFAULT_LIMITS.max_folders
+    assert remote_limits(SearchLimits(max_folders=3)).max_folders == 3
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "line\nbreak", "\u202egpj", "[red]x[b]", "a:file:", "..x", "100%"])
+def test_hostile_names_are_neutralised_in_sentences(memory: Any, name: str) -> None:
+    memory.pipe(f"/logs/{name}/{name}.xplane.pb", CONTENT)
+    memory.pipe(f"/logs/{name}/{name}2.xplane.pb", b"")
+    found = open_logdir("memory://logs")
+    (run,) = found.runs
+    assert (run.name, [host.host for host in run.hosts]) == (name, [name])
+    printed = [text for problem in run.problems for text in (problem.subject, problem.sentence)]
+    assert all(text.isprintable() for text in (*printed, *found.searched))
+    assert refused(f"memory://logs/{name}/nix").sentence.isprintable()
+
+
+def test_names_that_no_file_has_are_left_out(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a bucket may hold them: object names are any text."""
+    real = type(memory).ls
+    memory.pipe("/logs/h.xplane.pb", CONTENT)
+
+    def instead(self: Any, path: str, detail: bool = True, **more: object) -> list[dict[str, object]]:
+        names = ["/logs", "/logs/", "/logs/..", "/logs/.", "/logs/a\0b.xplane.pb", f"/logs/{'x' * 5000}.xplane.pb"]
+        extra: list[dict[str, object]] = [{"name": name, "size": 4, "type": "file"} for name in names]
+        listed: list[dict[str, object]] = real(self, path, detail=True)
+        return extra + listed
+
+    monkeypatch.setattr(type(memory), "ls", instead)
+    assert hosts(open_logdir("memory://logs")) == [["h"]]
+
+
+# --- web servers
+
+
+def test_a_web_server_with_index_pages(web: Web) -> None:
+    for host in ("host 10", "host2"):
+        web.files[f"/my logs/{RUN}/{host}.xplane.pb"] = CONTENT
+    web.links = ["/etc/passwd.xplane.pb", "http://example.com/x.xplane.pb", "//example.com/y.xplane.pb", "file:///z"]
+    web.links += ["http://[", "..%2Fup.xplane.pb", "javascript:x()", "a/b.xplane.pb", "%00.xplane.pb", "."]
+    for where in ("", "/", "/my logs", "/my%20logs/", f"/my%20logs/{RUN}", "/my*/plugins/profile/*"):
+        found = open_logdir(web.url + where)
+        (run,) = [run for run in found.runs if run.name.startswith("2026")]
+        assert [(host.host, host.size_bytes, host.modified) for host in run.hosts] == [
+            ("host2", 4, STAMP),
+            ("host 10", 4, STAMP),
+        ], where
+        assert run.hosts[1].path.endswith(f"/my%20logs/{RUN}/host%2010.xplane.pb") or " " in where
+    assert not web.downloads(), "a search downloads nothing"
+    assert not any("passwd" in path or "up.xplane" in path for _, path, _ in web.asked)
+
+
+def test_a_web_server_without_index_pages(web: Web) -> None:
+    web.indexes = False
+    web.files["/a/host0.xplane.pb"] = CONTENT
+    web.files["/a/capture"] = CONTENT
+    assert hosts(open_logdir(f"{web.url}/a/host0.xplane.pb")) == [["host0"]]
+    assert hosts(open_logdir(f"{web.url}/a/capture")) == [["capture"]]
+    error = refused(f"{web.url}/a")
+    assert error.code == "not_found"
+    assert "where the server draws an index" in error.hint
+
+
+def test_a_signed_address_prints_no_signature(web: Web) -> None:
+    web.files["/b/h.xplane.pb"] = CONTENT
+    url = web.url.replace("//", "//user:s3cret@") + "/b/h.xplane.pb?X-Goog-Signature=s1gned&x=1"
+    found = open_logdir(url)
+    (run,) = found.runs
+    assert run.hosts[0].path == url, "what is opened is the whole address"
+    told = repr((found.query, run.name, run.path, found.searched, run.problems))
+    assert "s3cret" not in told
+    assert "s1gned" not in told
+    web.files["/b/h.xplane.pb"] = b"\x0a\x50no profile at all"
+    with pytest.raises(ProfileError) as caught:
+        Trace.open(url)
+    assert "s3cret" not in caught.value.sentence + caught.value.hint
+    assert "s1gned" not in caught.value.sentence + caught.value.hint
+    assert f"{web.url}/b/h.xplane.pb?…" in caught.value.sentence
+
+
+def test_a_login_in_the_address_is_sent_to_its_server(web: Web) -> None:
+    web.files[f"/logs/{RUN}/h.xplane.pb"] = CONTENT
+    web.login = "Basic dXNlcjpzM2NyZXQ="
+    found = open_logdir(web.url.replace("//", "//user:s3cret@") + "/logs")
+    assert hosts(found) == [["h"]]
+    error = refused(web.url + "/logs")
+    assert (error.code, error.exit_code) == ("no_permission", EXIT_UNREADABLE)
+    assert "the server answers 401" in error.sentence
+    error = refused(web.url.replace("//", "//user:wr0ng@") + "/logs")
+    assert "wr0ng" not in error.sentence + error.hint
+
+
+def test_redirects_leave_the_web_for_nothing(web: Web, tmp_path: Path) -> None:
+    secret = tmp_path / "h.xplane.pb"
+    secret.write_bytes(CONTENT)
+    web.redirect = f"file://{secret}"
+    error = refused(f"{web.url}/h.xplane.pb")
+    assert error.code == "connection"
+    assert "sends us on" in error.sentence
+    with pytest.raises(ProfileError):
+        Trace.open(f"{web.url}/h.xplane.pb")
+    web.redirect = "/real.xplane.pb"
+    web.files["/real.xplane.pb"] = CONTENT
+    assert hosts(open_logdir(f"{web.url}/h.xplane.pb")) == [["h"]]
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "no_permission"), (410, "not_found"), (503, "connection")])
+def test_servers_that_refuse(web: Web, status: int, code: str) -> None:
+    web.status = status
+    assert refused(f"{web.url}/h.xplane.pb").code == code
+
+
+def test_one_file_that_is_refused_is_a_problem_of_its_run(web: Web) -> None:
+    for host in ("a", "b"):
+        web.files[f"/logs/{host}.xplane.pb"] = CONTENT
+    web.status, web.fails_on = 403, "a.xplane.pb"
+    (run,) = open_logdir(f"{web.url}/logs/").runs
+    assert [host.host for host in run.hosts] == ["b"]
+    assert [problem.code for problem in run.problems] == ["unreadable"]
+
+
+def test_a_server_that_is_not_there(web: Web) -> None:
+    error = refused("http://127.0.0.1:1/h.xplane.pb")
+    assert (error.code, error.exit_code) == ("connection", EXIT_UNREADABLE)
+    assert "connection refused" in error.sentence
+
+
+def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.parsers.files.remote.folders._INDEX_BYTES", 2000)
+    for number in range(500):
+        web.files[f"/logs/{number:03}.xplane.pb"] = CONTENT
+    (run,) = open_logdir(f"{web.url}/logs/").runs
+    assert 20 < len(run.hosts) < 100
+
+
+def test_sizes_of_many_files_are_not_all_asked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.parsers.files.remote.folders.MAXIMUM_ASKED", 5)
+    for number in range(12):
+        web.files[f"/logs/{number}.xplane.pb"] = CONTENT
+    (run,) = open_logdir(f"{web.url}/logs/").runs
+    assert [host.size_bytes for host in run.hosts] == [4] * 5 + [0] * 7
+    assert len([path for _, path, _ in web.asked if "xplane" in path]) == 5
+
+
+# --- schemes
+
+
+@pytest.mark.parametrize("url", ["foo://x/y", "zip://x.zip", "simplecache://x", "reference://x", "local://etc/passwd"])
+def test_schemes_that_are_not_read(url: str) -> None:
+    error = refused(url)
+    assert (error.code, error.exit_code) == ("unsupported_scheme", EXIT_NOT_FOUND)
+    assert url in error.sentence
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "https:///x", "s3://", "memory://a\0b", "http://\ud800/x", "http://a\nb c/x"]
+)
+def test_addresses_that_cannot_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpuprof.parsers.files.remote.files._CONNECT_SECONDS", 1)
+    assert refused(url).exit_code in (EXIT_NOT_FOUND, EXIT_UNREADABLE)
+
+
+def test_a_driver_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    error = refused("gs://bucket/logs")
+    assert (error.code, error.exit_code) == ("driver_missing", EXIT_NOT_FOUND)
+    assert error.sentence == "gs:// paths need gcsfs, which is not installed."
+    assert error.hint.startswith("pip install 'tpuprof-tui[gcs]'")
+
+
+def test_nothing_that_drivers_log_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """It would be printed over the screen."""
+    files_of("memory://")
+    code = "import logging; from tpuprof.parsers.files.remote.files import files_of; files_of('memory://x'); "
+    code += (
+        "[logging.getLogger(name).error('loud') for name in ('fsspec.memoryfs', 'gcsfs', 'asyncio', 'aiohttp.client')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_unknown_login_is_told_as_one() -> None:
+    class NoCredentialsError(Exception):
+        """As botocore's."""
+
+    error = trouble("s3://bucket/x", NoCredentialsError("Unable to locate credentials"))
+    assert error.code == "no_permission"
+    assert "aws configure" in error.hint
+
+
+def test_file_urls_are_local(tmp_path: Path) -> None:
+    (tmp_path / "h 1.xplane.pb").write_bytes(CONTENT)
+    found = open_logdir(f"file://{tmp_path}/h%201.xplane.pb")
+    assert found.runs[0].hosts[0].path == f"{tmp_path}/h 1.xplane.pb"
+
+
+def test_fsspec_is_imported_for_urls_alone(tmp_path: Path) -> None:
+    (tmp_path / "h.xplane.pb").write_bytes(CONTENT)
+    code = f"""
+import sys
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.xspace.source import open_source
+open_source(open_logdir({str(tmp_path)!r}).runs[0].hosts[0].path).close()
+print([name for name in ("fsspec", "aiohttp", "asyncio", "tpuprof.parsers.files.remote.files") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["a", "*", "?", "[", "]", "/", "**", ":", "//", "\n", "..", "#", "@"]), max_size=8))
+def test_any_address_is_answered_with_a_logdir_or_a_sentence(memory: Any, parts: list[str]) -> None:
+    memory.pipe("/a/a.xplane.pb", CONTENT)
+    try:
+        found = open_logdir("memory://" + "".join(parts))
+    except ProfileError as error:
+        assert error.exit_code in (EXIT_NOT_FOUND, EXIT_UNREADABLE)
+        assert error.sentence.isprintable()
+    else:
+        assert hosts(found) == [["a"]]
+
+
+# --- parts of URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("gs://bucket/a?b#c", ("gs://bucket", "/a?b#c", "")),
+        ("https://u:p@host:1/a/b?c=/d#e", ("https://u:p@host:1", "/a/b", "?c=/d")),
+        ("http://host", ("http://host", "", "")),
+        ("memory:///a", ("memory://", "/a", "")),
+    ],
+)
+def test_parts(url: str, expected: tuple[str, str, str]) -> None:
+    assert split(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://u:p@host/a?sig=1", "https://host/a?…"),
+        ("https://token@host/a", "https://host/a"),
+        ("https://u:p@x@host/a", "https://host/a"),
+        ("sftp://me:p@host/a", "sftp://host/a"),
+        ("abfs://box@account.example/a", "abfs://box@account.example/a"),
+        ("gs://bucket/\x1b[2J", "gs://bucket/␛[2J"),
+        ("/local/user:x@y?z", "/local/user:x@y?z"),
+    ],
+)
+def test_what_is_shown(url: str, expected: str) -> None:
+    assert shown(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "E: https://u:p@host/a?sig=1\n  at 'http://t@host/b?x', 3\n",
+            "E: https://host/a?…\n  at 'http://host/b?…', 3\n",
+        ),
+        ("URL('gs://bucket/a?b') and <s3://k:s@bucket/x>", "URL('gs://bucket/a?b') and <s3://bucket/x>"),
+        ('f"{scheme}://{place}"\n', 'f"{scheme}://{place}"\n'),
+        ("nothing in it?", "nothing in it?"),
+        ("http://host/a?… is gone", "http://host/a?… is gone"),
+    ],
+)
+def test_urls_in_a_text_are_masked(text: str, expected: str) -> None:
+    assert masked(text) == expected
+
+
+def test_what_is_known_to_be_a_url_is_masked_whatever_is_in_it() -> None:
+    url = "http://u:it's \"my\" word@host/a?key=it's"
+    assert (
+        masked(f"Error: {url}\n({url!r})", ["--debug", "report", url])
+        == "Error: http://host/a?…\n(" + repr(url).replace(url, "http://host/a?…") + ")"
+    )
+
+
+def test_schemes() -> None:
+    assert [scheme_of(text) for text in ("GS://b", "a/b://c", "c:/x", "", "s3a://x")] == ["gs", "", "", "", "s3a"]
+
+
+def test_what_drivers_tell_of_files() -> None:
+    gcs = {"size": 7, "generation": "12", "etag": "CN", "updated": "2023-11-14T22:13:20.123Z", "type": "file"}
+    assert (size_of(gcs), modified_of(gcs)) == (7, STAMP)
+    assert version_of(gcs) != version_of({**gcs, "generation": "13"})
+    assert version_of({"size": 7, "type": "file", "name": "x"}) == ""
+    assert modified_of({"Last-Modified": "Tue, 14 Nov 2023 22:13:20 GMT"}) == STAMP
+    times: list[object] = [STAMP, -1, 1e300, "soon", True, []]
+    assert [modified_of({"mtime": value}) for value in times] == [STAMP, 0, 0, 0, 0, 0]
+    sizes: list[object] = [None, -1, 2**70, "7", True, 0]
+    assert [size_of({"size": value}) for value in sizes] == [None] * 5 + [0]
+
+
+def test_wrappers_are_refused_before_they_are_made() -> None:
+    with pytest.raises(ProfileError, match="not read"):
+        files_of("filecache://x")

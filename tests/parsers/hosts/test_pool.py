@@ -1,0 +1,396 @@
+"""Many hosts over processes and threads: the same pages, progress, cancelling, workers that die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.build import tpu_plane
+from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts import plan as host_plan
+from tpuprof.parsers.hosts import pool as host_pool
+from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
+from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
+from tpuprof.parsers.hosts.reader import summarise_file
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.hosts.work import Board, Failure, do_work
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session import session as session_module
+from tpuprof.parsers.session.session import Session
+
+
+def host_bytes(step_ps: int, count: int = 4) -> bytes:
+    """A host with one core and some steps, of one op each."""
+    space = XSpace()
+    ops = [("fusion.1", "loop fusion", n * step_ps, step_ps // 2) for n in range(count)]
+    tpu_plane(space, 0, ops, steps=[(str(n), n * step_ps, (n + 1) * step_ps) for n in range(count)])
+    return space.SerializeToString()
+
+
+def logdir(folder: Path, hosts: int = 4, *broken: str) -> Path:
+    """A logdir with a run of so many hosts, each a little slower than the one before, and broken ones."""
+    run = folder / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    for number in range(hosts):
+        (run / f"host{number}.xplane.pb").write_bytes(host_bytes(1000 + number))
+    for name in broken:
+        (run / f"{name}.xplane.pb").write_bytes(b"\xff" * 300)
+    return folder
+
+
+def opened(folder: Path, **options: object) -> Session:
+    return Session(open_logdir(str(folder)).find_run(None), **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every run is read by two processes; none of them is left."""
+    monkeypatch.setenv(WORKERS_VARIABLE, "2")
+    before = set(multiprocessing.active_children())
+    yield
+    until = time.monotonic() + 20
+    while set(multiprocessing.active_children()) - before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not set(multiprocessing.active_children()) - before
+
+
+def files(folder: Path) -> tuple[HostFile, ...]:
+    return open_logdir(str(folder)).find_run(None).hosts
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = logdir(tmp_path, 5, "broken")
+    seen: list[Progress] = []
+    pooled = opened(folder, on_progress=seen.append)
+    page, ops, hosts = pooled.overview(), pooled.ops(), pooled.hosts()
+    monkeypatch.setenv(WORKERS_VARIABLE, "1")
+    alone = opened(folder)
+    assert page == alone.overview()
+    assert hosts.rows == alone.hosts().rows and hosts.left_out == alone.hosts().left_out
+    assert ops.table.name == alone.ops().table.name
+    assert ops.table.self_ps.tolist() == alone.ops().table.self_ps.tolist()
+    assert page.hosts == ("host0", "host1", "host2", "host3", "host4")
+    assert any("broken" in warning and "left out" in warning for warning in page.warnings)
+    assert len({id(source) for one in pooled.summaries() for source in one.table.sources}) == 1
+    last = seen[-1]
+    assert (last.host_count, last.events_done, last.bytes_done) == (6, 20, last.bytes_total)
+    assert [one.host_index for one in seen] == sorted(one.host_index for one in seen)
+
+
+def test_a_run_of_broken_hosts_is_the_first_ones_error(tmp_path: Path, two_workers: None) -> None:
+    with pytest.raises(ProfileError) as caught:
+        opened(logdir(tmp_path, 0, "one", "two")).overview()
+    assert caught.value.exit_code == EXIT_UNREADABLE and "one.xplane.pb" in caught.value.sentence
+
+
+def ends_itself(path: str, host: str, watch: Watch, threads: int) -> int:
+    """Work whose process is killed on one host, and that has no memory for another."""
+    if host == "host1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if host == "host2":
+        raise MemoryError
+    watch.opened(10)
+    watch.chunk(10, 1)
+    return threads
+
+
+def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | Failure]:
+    """What comes of some work over two processes."""
+    found = files(folder)
+    meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
+    task = Task(work, found, meter.poll)
+    return {found[at].host: one for at, one in over_processes(task, 2, lambda file: -1)}
+
+
+def test_a_worker_that_dies_is_one_failed_host(tmp_path: Path, two_workers: None) -> None:
+    found = outcomes(logdir(tmp_path, 5), ends_itself)
+    dead, starved = found.pop("host1"), found.pop("host2")
+    assert found == {"host0": 1, "host3": 1, "host4": 1}
+    assert isinstance(dead, Failure) and isinstance(starved, Failure)
+    assert "host1" in dead.sentence and "ended from outside" in dead.sentence
+    assert "host2" in starved.sentence and "memory" in starved.sentence
+
+
+def never_begins(path: str, host: str, watch: Watch, threads: int) -> int:
+    raise AssertionError
+
+
+def test_without_processes_the_work_is_done_here(
+    tmp_path: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = logdir(tmp_path)
+    monkeypatch.setattr(host_pool, "_processes", lambda board, workers: None)
+    assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
+    assert opened(folder).overview().hosts == ("host0", "host1", "host2", "host3")
+
+    def broken(board: Board, workers: int) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), os._exit, (3,))
+
+    monkeypatch.setattr(host_pool, "_processes", broken)
+    assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
+
+
+def takes_forever(path: str, host: str, watch: Watch, threads: int) -> int:
+    """Work that never looks up."""
+    watch.opened(1000)
+    watch.chunk(100, 7)
+    time.sleep(60)
+    return 0
+
+
+def looks_up(path: str, host: str, watch: Watch, threads: int) -> int:
+    """Work that never ends, and asks now and then whether it should."""
+    watch.opened(1000)
+    while True:
+        time.sleep(0.01)
+        watch.chunk(0, 0)
+
+
+@pytest.mark.parametrize("work", [takes_forever, looks_up])
+def test_cancelling_ends_the_workers(
+    tmp_path: Path, two_workers: None, work: Callable[[str, str, Watch, int], int]
+) -> None:
+    found = files(logdir(tmp_path))
+    seen: list[Progress] = []
+    meter = PoolMeter(found, range(len(found)), seen.append, lambda: bool(seen and len(seen[-1].at_work) == 2))
+    with pytest.raises(Cancelled):
+        list(over_processes(Task(work, found, meter.poll), 2, lambda file: -1))
+    assert {one.host for one in seen[-1].at_work} == {"host0", "host1"}
+    if work is takes_forever:
+        assert seen[-1].bytes_total >= 1000
+
+
+def test_cancelling_a_session_leaves_it_usable(
+    tmp_path: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    session = opened(logdir(tmp_path), is_cancelled=cancelled.is_set)
+    with pytest.raises(Cancelled):
+        session.overview()
+    cancelled.clear()
+    assert len(session.overview().hosts) == 4
+
+
+SCRIPT = """
+import sys, time
+from tpuprof.parsers.hosts.pool import Task, over_processes
+from tpuprof.parsers.files.logdir import open_logdir
+from tests.parsers.hosts.test_pool import looks_up
+def poll(board):
+    if board.process(0) and board.process(1):
+        print(board.process(0), board.process(1), flush=True)
+if __name__ == "__main__":
+    files = open_logdir(sys.argv[1]).find_run(None).hosts
+    list(over_processes(Task(looks_up, files, poll), 2, lambda file: -1))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
+    folder = logdir(tmp_path / "logs")
+    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    root = Path(__file__).parents[3]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        assert len(workers) == 2
+        parent.send_signal(how)
+        errors = parent.communicate(timeout=30)[1]
+    assert parent.returncode != 0
+    if how is signal.SIGINT:
+        assert errors.count("KeyboardInterrupt") == 1  # of the parent alone
+    until = time.monotonic() + 20
+    while any(map(is_alive, workers)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not any(map(is_alive, workers))
+
+
+HIDDEN = """
+import io, sys
+from tests.parsers.hosts.test_pool import opened
+from pathlib import Path
+class Screen(io.StringIO):
+    def fileno(self):
+        return -1
+if __name__ == "__main__":
+    real, sys.stderr = sys.stderr, Screen()
+    hosts = opened(Path(sys.argv[1])).overview().hosts
+    assert isinstance(sys.stderr, Screen) and not sys.stderr.getvalue(), sys.stderr.getvalue()
+    sys.stderr = real
+    print(len(hosts))
+"""
+
+
+def test_processes_start_below_a_screen_that_hides_standard_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HIDDEN, str(logdir(tmp_path / "logs"))]
+    environment = {**os.environ, WORKERS_VARIABLE: "2"}
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, check=False, cwd=root, env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("4\n", "")
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+# --- any executor --------------------------------------------------------------------------------------------------
+
+
+def test_an_executor_of_the_caller_reads_the_hosts(tmp_path: Path) -> None:
+    folder = logdir(tmp_path, 5, "broken")
+    seen: list[Progress] = []
+    with ThreadPoolExecutor(2) as executor:
+        page = opened(folder, executor=executor, on_progress=seen.append).overview()
+        assert executor.submit(int).result() == 0  # it is still the caller's
+    assert page == opened(folder).overview()
+    assert seen[-1].bytes_done == seen[-1].bytes_total and seen[-1].host_index == 5
+
+
+def test_an_executor_that_takes_no_work_fails_every_host(tmp_path: Path) -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(ProfileError) as caught:
+        opened(logdir(tmp_path), executor=executor).overview()
+    assert caught.value.code == "worker_died"
+
+
+def fails(path: str, host: str, watch: Watch, threads: int) -> int:
+    raise ZeroDivisionError
+
+
+def test_what_is_no_fault_of_the_file_is_no_failed_host(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ZeroDivisionError):
+        list(over_executor(Task(fails, files(logdir(tmp_path)), lambda board: None), executor, 2))
+
+
+# --- partial pages -------------------------------------------------------------------------------------------------
+
+
+def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(session_module, "PARTIAL_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(session_module, "_PARTIAL_REST", 0)
+    folder = logdir(tmp_path, 4, "a_broken_one")
+    seen: list[tuple[Overview, int, int]] = []
+    page = opened(folder).overview_as_read(None, lambda *found: seen.append(found))
+    assert [(done, total) for _, done, total in seen] == [(2, 5), (3, 5), (4, 5)]  # the first one is the broken one
+    assert [len(one.hosts) for one, _, _ in seen] == [1, 2, 3]
+    assert seen[0][0].warnings[0] == "2 of 5 hosts so far: the others are still being read"
+    assert any("a_broken_one" in warning for warning in seen[0][0].warnings)
+    assert not any("so far" in warning for warning in page.warnings)
+    assert seen[0][0].steps == opened(folder).overview("host0").steps
+
+
+def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 1e9)
+    seen: list[int] = []
+    opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    assert seen == []
+
+
+def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "PARTIAL_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(session_module, "PARTIAL_EVERY_SECONDS", 1e9)
+    seen: list[int] = []
+    opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    assert seen == [1]
+
+
+# --- what crosses, and how many workers ----------------------------------------------------------------------------
+
+
+def test_a_summary_crosses_small_and_whole(tmp_path: Path) -> None:
+    folder = logdir(tmp_path, 1)
+    path = files(folder)[0].path
+    with closing(Trace.open(path)) as trace:
+        here = summarise(trace, "host0")
+    crossed = pickle.dumps(do_work(summarise_file, path, "host0", 0, 1))
+    there = pickle.loads(crossed)
+    assert len(crossed) < 20_000
+    assert (there.host, there.op_events, there.programs) == (here.host, here.op_events, here.programs)
+    assert there.table.expression(0) == here.table.expression(0)
+
+
+def host_file(size: int, gzipped: bool = False) -> HostFile:
+    return HostFile("host", "/logs/host.xplane.pb", size, 0.0, gzipped)
+
+
+def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(WORKERS_VARIABLE, raising=False)
+    monkeypatch.setattr(host_plan, "available_cores", lambda: 8)
+    monkeypatch.setattr(host_plan, "available_memory", lambda: 100 * 10**9)
+    large = host_file(300 * 10**6)
+    assert worker_count([large] * 64) == 8
+    assert worker_count([large] * 3) == 3
+    assert worker_count([large]) == 1
+    assert worker_count([host_file(10**6)] * 64) == 1
+    assert worker_count([host_file(40 * 10**6, gzipped=True)] * 2) == 2
+    monkeypatch.setattr(host_plan, "available_memory", lambda: 2 * 10**9)
+    assert worker_count([large] * 64) == 2
+    monkeypatch.setattr(host_plan, "available_memory", lambda: 0)
+    assert worker_count([large] * 64) == 1
+    monkeypatch.setattr(host_plan, "available_memory", lambda: None)
+    assert worker_count([large] * 64) == 8
+
+
+@pytest.mark.parametrize(("value", "workers"), [("3", 3), (" 3 ", 3), ("99999", 4), ("9", 4), ("", 1)])
+def test_the_environment_sets_the_number_of_workers(value: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WORKERS_VARIABLE, value)
+    assert worker_count([host_file(1)] * 4) == workers
+
+
+@pytest.mark.parametrize("value", ["0", "000", "-1", "x", "²", "1.5", "2 3", "9" * 5000, "\x1b[2J"])
+def test_a_number_of_workers_that_is_none_is_a_usage_error(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WORKERS_VARIABLE, value)
+    with pytest.raises(ProfileError) as caught:
+        worker_count([host_file(1)])
+    assert caught.value.exit_code == EXIT_USAGE and caught.value.hint
+    assert caught.value.sentence.startswith(f"{WORKERS_VARIABLE} is ") and caught.value.sentence.isprintable()
+    assert len(caught.value.sentence) < 120
+
+
+def test_memory_is_known_on_this_machine_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = host_plan.available_memory()
+    assert known is None or known >= 0
+    lines = {"/proc/meminfo": ["MemTotal: 9 kB", "MemAvailable:  7 kB"]}
+    monkeypatch.setattr(host_plan, "_lines", lambda path: lines.get(path, []))
+    assert host_plan.available_memory() == 7 * 1024
+    lines["/sys/fs/cgroup/memory.max"], lines["/sys/fs/cgroup/memory.current"] = ["5000"], ["1000"]
+    assert host_plan.available_memory() == 4000
+    lines["/sys/fs/cgroup/memory.max"] = ["max"]
+    assert host_plan.available_memory() == 7 * 1024
+
+
+def test_the_meter_names_the_host_at_work() -> None:
+    seen: list[Progress] = []
+    meter = Meter((host_file(100), host_file(50)), seen.append, lambda: False)
+    meter.begin(1)
+    meter.opened(40)
+    meter.chunk(10, 3)
+    assert (seen[-1].host_index, seen[-1].bytes_done, seen[-1].bytes_total, seen[-1].events_done) == (1, 110, 140, 3)
+    assert [(one.bytes_done, one.bytes_total) for one in seen[-1].at_work] == [(10, 40)]

@@ -1,0 +1,151 @@
+"""What advice stands on: from an error and from a compiled module."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.model import CATEGORIES, Capacity, ModuleLabel, SpaceMemory, Stays
+from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.model import OomReport
+from tpuprof.parsers.memory.oom.need import MOST_BUFFERS, need_of_memory, need_of_report
+
+MODULES = Path(__file__).parents[4] / "demo" / "modules"
+
+
+def module(name: str, capacity: int | None = None) -> SpaceMemory:
+    """HBM of one of the demo's compiled programs."""
+    packed = (MODULES / f"{name}.hlo_proto.pb.gz").read_bytes()
+    hlo = HloModule(hlo_pb2.HloProto.FromString(gzip.decompress(packed)))
+    limit = None if capacity is None else Capacity(capacity, "a test")
+    return space_memory(hlo, ModuleLabel(name, None, "a file"), 0, limit)
+
+
+def page_of(sizes: list[int], born: list[int], dies: list[int], points: int) -> SpaceMemory:
+    """A page of temporaries with these stays."""
+    rows = len(sizes)
+    column = np.arange(rows, dtype=np.int64)
+    size, first, last = (np.array(values, dtype=np.int64) for values in (sizes, born, dies))
+    heap = np.array([size[(first <= p) & (p < last)].sum() for p in range(points)], dtype=np.int64)
+    kind = np.full(rows, CATEGORIES.index("temporary"), dtype=np.int64)
+    peak = int(heap.argmax())
+    return SpaceMemory(
+        module=ModuleLabel("jit_f", 3, "a host"),
+        space=0,
+        capacity=Capacity(1000, "a test"),
+        peak_bytes=int(heap.max()),
+        peak_unpadded_bytes=None,
+        peak_position=peak,
+        peak_instruction=None,
+        total_allocation_bytes=int(heap.max()) + 7,
+        arguments_bytes=1,
+        outputs_bytes=2,
+        aliased_bytes=0,
+        temporaries_bytes=int(heap.max()),
+        constants_bytes=0,
+        thread_local_bytes=0,
+        padding_bytes=None,
+        fragmentation=None,
+        scoped_bytes=None,
+        scoped_instruction=None,
+        heap_bytes=heap,
+        heap_unpadded_bytes=heap,
+        instructions=[],
+        stays=Stays(column, kind, size, size, column, column, first, last),
+        buffers=[buffer(None, name=f"b{n}", size=each) for n, each in enumerate(sizes)],
+    )
+
+
+def test_of_a_report() -> None:
+    report = OomReport(
+        kind="compile",
+        memory_space="hbm",
+        sentence="Ran out of memory in memory space hbm.",
+        at_line=3,
+        program="jit_f",
+        used_bytes=10 * GIB,
+        exceeded_bytes=GIB,
+        arguments_bytes=GIB,
+        output_bytes=2 * GIB,
+        shared_bytes=3,
+        hlo_temp_bytes=9 * GIB,
+        fragmentation_bytes=5,
+        buffers=(buffer("f32[8,128]{1,0:T(8,128)}"),),
+    )
+    need = need_of_report(report)
+    assert (need.memory_space, need.kind, need.program) == ("hbm", "compile", "jit_f")
+    assert (need.used_bytes, need.capacity_bytes, need.exceeded_bytes) == (10 * GIB, 9 * GIB, GIB)
+    assert (need.arguments_bytes, need.outputs_bytes, need.aliased_bytes) == (GIB, 2 * GIB, 3)
+    assert (need.temporaries_bytes, need.fragmentation_bytes) == (9 * GIB, 5)
+    assert need.buffers == report.buffers
+    assert not need.is_whole
+    assert not need.is_scoped_limit
+
+
+def test_of_a_report_about_scoped_memory() -> None:
+    sentence = "Scoped allocation with size 33.84M and limit 32.00M exceeded scoped vmem limit by 1.84M."
+    report = OomReport("compile", "VMEM", sentence, 1, used_bytes=34 * MIB, capacity_bytes=32 * MIB)
+    need = need_of_report(report)
+    assert (need.memory_space, need.is_scoped_limit) == ("vmem", True)
+
+
+def test_of_a_request() -> None:
+    report = OomReport("runtime", None, "Attempting to allocate 1.28G.", 1, requested_bytes=5, free_bytes=3)
+    need = need_of_report(report)
+    assert (need.used_bytes, need.requested_bytes, need.free_bytes) == (None, 5, 3)
+
+
+def test_of_a_point() -> None:
+    page = page_of([100, 300, 200], [0, 1, 2], [3, 4, 3], 5)
+    need = need_of_memory(page)
+    assert [each.name for each in need.buffers] == ["b1", "b2", "b0"]
+    assert (need.used_bytes, need.temporaries_bytes, need.capacity_bytes) == (600, 600, 1000)
+    assert (need.fragmentation_bytes, need.is_whole, need.kind) == (7, True, None)
+    early = need_of_memory(page, 1)
+    assert [each.name for each in early.buffers] == ["b1", "b0"]
+    assert early.used_bytes == early.temporaries_bytes == 400
+
+
+@pytest.mark.parametrize(("point", "used"), [(-5, 100), (99, 0)])
+def test_of_a_point_beyond_the_ends(point: int, used: int) -> None:
+    assert need_of_memory(page_of([100, 300], [0, 1], [3, 3], 4), point).used_bytes == used
+
+
+def test_of_many_buffers_the_largest() -> None:
+    sizes = list(range(1, MOST_BUFFERS + 11))
+    page = page_of(sizes, [0] * len(sizes), [2] * len(sizes), 2)
+    need = need_of_memory(page)
+    assert len(need.buffers) == MOST_BUFFERS
+    assert not need.is_whole
+    assert need.buffers[0].size_bytes == sizes[-1]
+    assert need.buffers[-1].size_bytes == 11
+
+
+def test_advice_on_a_training_step() -> None:
+    need = need_of_memory(module("jit_train_step", 8 * GIB))
+    found = advise(need)
+    assert [advice.kind for advice in found] == ["remat", "batch", "remat", "bf16", "optimizer", "bf16", "duplicates"]
+    remat, batch, attention, _, optimizer, gradients, cast = found
+    assert remat.sentence.startswith("activations kept for backward, 3 of 3 layers: 6 x bf16[3,8,1024,8192]")
+    assert remat.source == "model.py:79"
+    assert "8 on each device" in batch.sentence
+    assert "f32[3,8,16,1024,1024]" in attention.sentence
+    assert attention.saving_bytes == 2816 * MIB
+    assert optimizer.sentence == "optimizer state['square'], state['mean'] in f32, 16 arrays"
+    assert gradients.sentence.startswith("gradients of all 3 layers in f32: ")
+    assert cast.sentence.startswith("weights cast to bf16, all 3 layers at once: ")
+    assert not any(advice.arithmetic.endswith("(of the listed buffers)") for advice in found)
+
+
+def test_advice_on_an_evaluation() -> None:
+    found = advise(need_of_memory(module("jit_eval_step")))
+    assert [advice.kind for advice in found] == ["remat", "batch", "bf16", "duplicates"]
+    assert found[0].sentence == "attention logits f32[8,16,1024,1024]"
+    assert not any("backward" in advice.sentence for advice in found)

@@ -1,0 +1,154 @@
+"""What-if: each byte counts once, sizes never grow, and more changes never save less."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from tests.parsers.memory.oom.advice.needs import GIB, MIB, adam_scan, buffer, need_of, needs, transformer, vmem_blocks
+from tests.parsers.memory.oom.advice.test_need import module
+from tpuprof.parsers.memory.oom.advice.advice import advise
+from tpuprof.parsers.memory.oom.advice.what_if import ORDER, toggles, what_if
+from tpuprof.parsers.memory.oom.model import Need
+from tpuprof.parsers.memory.oom.need import need_of_memory
+
+_CHOICES = st.sets(st.sampled_from(ORDER))
+
+
+@given(needs(), _CHOICES)
+def test_sizes_never_grow_and_add_up(need: Need, chosen: Collection[str]) -> None:
+    estimate = what_if(need, chosen)
+    before = [each.size_bytes for each in need.buffers]
+    assert len(estimate.sizes) == len(before)
+    assert all(after <= size for after, size in zip(estimate.sizes, before, strict=True))
+    assert all(after >= 0 for after, size in zip(estimate.sizes, before, strict=True) if size >= 0)
+    assert estimate.saved_bytes == sum(estimate.saved_by.values())
+    assert estimate.saved_bytes == sum(max(0, size) for size in before) - sum(max(0, size) for size in estimate.sizes)
+    assert all(saved >= 0 for saved in estimate.saved_by.values())
+    assert set(estimate.saved_by) <= set(chosen)
+    assert (estimate.used_bytes is None) == (need.used_bytes is None)
+
+
+@given(needs(), _CHOICES, _CHOICES)
+def test_more_changes_never_save_less(need: Need, some: set[str], more: set[str]) -> None:
+    few, many = what_if(need, some), what_if(need, some | more)
+    assert many.saved_bytes >= few.saved_bytes
+    assert all(after <= size for after, size in zip(many.sizes, few.sizes, strict=True))
+
+
+@given(needs(), _CHOICES)
+def test_together_they_save_at_most_what_each_saves_alone(need: Need, chosen: set[str]) -> None:
+    together = what_if(need, chosen).saved_bytes
+    # rounding up leaves at most a byte of a buffer for each change
+    slack = len(need.buffers) * len(chosen)
+    assert together <= sum(what_if(need, (key,)).saved_bytes for key in chosen) + slack
+
+
+@given(needs())
+def test_nothing_chosen_saves_nothing(need: Need) -> None:
+    estimate = what_if(need, ())
+    assert estimate.saved_bytes == 0
+    assert estimate.saved_by == {}
+    assert estimate.sizes == tuple(each.size_bytes for each in need.buffers)
+
+
+@given(needs())
+def test_every_toggle_changes_its_buffers_and_no_others(need: Need) -> None:
+    found = toggles(need)
+    savings = [what_if(need, (each.key,)).saved_bytes for each in found]
+    assert savings == sorted(savings, reverse=True)
+    for toggle in found:
+        estimate = what_if(need, (toggle.key,))
+        assert estimate.saved_bytes > 0
+        changed = {
+            index
+            for index, (after, each) in enumerate(zip(estimate.sizes, need.buffers, strict=True))
+            if after < each.size_bytes
+        }
+        assert changed <= set(toggle.buffers)
+        sizes = [need.buffers[index].size_bytes for index in toggle.buffers]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+@given(needs())
+def test_the_toggle_of_a_number_is_the_advice_of_that_number(need: Need) -> None:
+    savings = [advice.saving_bytes for advice in advise(need) if advice.saving_bytes is not None]
+    found = toggles(need)
+    assert len(found) >= len(savings)
+    for saving, toggle in zip(savings, found, strict=False):
+        assert what_if(need, (toggle.key,)).saved_bytes == saving
+
+
+@pytest.mark.parametrize("name", ["jit_train_step", "jit_train_step_v6e", "jit_eval_step", "jit_conv_step_v5e"])
+def test_toggles_of_the_demo_are_its_advice(name: str) -> None:
+    need = need_of_memory(module(name))
+    advice = [each for each in advise(need) if each.saving_bytes is not None]
+    found = toggles(need)[: len(advice)]
+    for each, toggle in zip(advice, found, strict=True):
+        assert what_if(need, (toggle.key,)).saved_bytes == each.saving_bytes
+        assert set(toggle.buffers) <= set(each.buffers)
+
+
+def test_unknown_keys_change_nothing() -> None:
+    assert what_if(transformer(), ("nonsense", "scoped")).saved_bytes == 0
+
+
+def test_transformer() -> None:
+    need = transformer()
+    assert [(each.key, each.title) for each in toggles(need)] == [
+        ("batch", "batch 64 -> 32"),
+        ("attention", "flash attention"),
+        ("loss", "loss in 8 chunks"),
+        ("bf16", "activations f32 -> bf16"),
+        ("remat", "jax.checkpoint around layers"),
+    ]
+    estimate = what_if(need, {"attention", "loss"})
+    assert estimate.saved_by == {"attention": 12 * GIB, "loss": pytest.approx(10.255 * GIB, rel=1e-3)}
+    assert estimate.used_bytes == pytest.approx(5.55 * GIB, rel=1e-2)
+    assert estimate.sizes[1:4] == (0, 0, 0)
+
+
+def test_what_is_gone_does_not_count_again() -> None:
+    need = transformer()
+    estimate = what_if(need, {"attention", "remat", "bf16"})
+    alone = what_if(need, {"remat"})
+    assert estimate.saved_by["remat"] == alone.saved_bytes - 8 * GIB  # two of the three logits
+    assert estimate.saved_by["bf16"] == pytest.approx(3.905 * GIB, rel=1e-3)  # the loss's logits alone
+    batch = what_if(need, {"batch", "attention"})
+    assert batch.saved_by["attention"] == 6 * GIB
+
+
+def test_copies_and_gradients_of_a_scan() -> None:
+    estimate = what_if(adam_scan(), {"gradients", "duplicates", "layout"})
+    assert estimate.saved_by == {"gradients": 12 * GIB, "duplicates": 9 * GIB * 31 // 32, "layout": 3 * GIB}
+
+
+def test_each_padded_shape_is_a_change() -> None:
+    need = need_of(*(buffer(f"f32[{n},65536,4]{{2,1,0:T(8,128)}}") for n in (8, 16, 32)))
+    found = toggles(need)
+    assert [(each.key, each.title) for each in found] == [
+        ("padding", "less padding of f32[32,65536,4]"),
+        ("padding 2", "less padding of f32[16,65536,4]"),
+        ("padding 3", "less padding of f32[8,65536,4]"),
+    ]
+    assert what_if(need, ("padding 2",)).saved_by == {"padding 2": (512 - 16) * MIB}
+
+
+def test_blocks_of_a_kernel_shrink() -> None:
+    need = vmem_blocks()
+    (toggle,) = toggles(need)
+    assert (toggle.key, toggle.title) == ("scoped", "blocks 1/4")
+    assert what_if(need, {"scoped"}).used_bytes == 64 * MIB
+
+
+def test_a_module_s_vmem_is_left_to_the_compiler() -> None:
+    made = buffer("f32[8,4,2048,2048]{3,2,1,0:T(8,128)S(1)}", "jit(f)/jvp(layer_0)/attention/sub")
+    assert toggles(need_of(made, space="vmem", kind=None)) == ()
+
+
+def test_nothing_to_try() -> None:
+    assert toggles(need_of()) == ()
+    assert what_if(need_of(), ORDER).used_bytes is None

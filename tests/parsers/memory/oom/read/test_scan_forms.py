@@ -1,0 +1,352 @@
+"""Every form of an out-of-memory text, however it got into the log, is read the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.parsers.memory.oom.read.mutations import (
+    PREFIXES,
+    STYLES,
+    cuts,
+    docker_records,
+    interleaved,
+    noise,
+    prefixed,
+    shuffled,
+)
+from tests.parsers.memory.oom.read.texts import ALL, BRIEF, CODED, HBM, MIB, OLD_HBM, VMEM
+from tpuprof.parsers.memory.model import Buffer
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+from tpuprof.parsers.memory.oom.read.scan import scan_log
+
+
+def read(content: bytes) -> OomLog:
+    """The log in `content`."""
+    return scan_log(io.BytesIO(content))
+
+
+def bare(report: OomReport, at_line: bool = False) -> OomReport:
+    """A report without reasons, and on line 1."""
+    return replace(report, unknown={}, at_line=report.at_line if at_line else 1)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("form", ALL)
+def test_reads_the_same_however_it_is_printed(form: str, style: str) -> None:
+    text, expected = ALL[form]
+    log = read(STYLES[style](text))
+    assert [bare(report) for report in log.reports] == [expected]
+    assert log.notes == (("The log is UTF-16, and is read as such.",) if "utf-16" in style else ())
+
+
+@pytest.mark.parametrize("form", ALL)
+def test_a_cut_text_tells_a_part_of_the_truth(form: str) -> None:
+    text, expected = ALL[form]
+    content = text.encode()
+    step = 1 if len(content) < 1000 else 7
+    for cut in cuts(content, step):
+        log = read(cut)
+        if not log.reports:
+            continue
+        (report,) = log.reports
+        where = f"cut behind {cut[-40:]!r}"
+        assert bare(report) == expected or is_part(bare(report), expected), where
+        # behind a whole sentence or entry nothing tells that there was more
+        ends = re.search(r"(?:[.)]|[0-9][KMGB]|={16,}|\] :: \S*|<[\w-]*>?|scoped vmem limit.*)\s*$", cut.decode())
+        assert report.is_cut or ends is not None or bare(report) == expected, where
+    assert read(content[: len(content) * 3 // 4]).reports
+
+
+def is_part(report: OomReport, whole: OomReport) -> bool:
+    """Whether a report says nothing that the whole one doesn't."""
+    inferred = {
+        "count",
+        "is_cut",
+        "sentence",
+        "buffers",
+        "padding_bytes",
+        "program",
+        "unknown",
+        "kind",
+        "exceeded_bytes",
+    }
+    for name in whole.__dataclass_fields__:
+        value, true = getattr(report, name), getattr(whole, name)
+        if name not in inferred and value is not None and value != true:
+            return False
+    buffers = sorted(whole.buffers, key=lambda each: -each.size_bytes)
+    names = [each.name for each in buffers]
+    for buffer in report.buffers:
+        if not any(is_part_of_buffer(buffer, each) for each in buffers):
+            return False
+    return report.program in (None, whole.program) and len(report.buffers) <= len(names)
+
+
+def is_part_of_buffer(buffer: Buffer, whole: Buffer) -> bool:
+    """Whether a buffer says nothing that the whole one doesn't, but for what stands in for what it lacks."""
+    close = abs(buffer.size_bytes - whole.size_bytes) <= whole.size_bytes // 100
+    texts = all(
+        getattr(buffer, name) is None or (getattr(whole, name) or "").startswith(getattr(buffer, name))
+        for name in ("shape", "opcode", "framework_op", "source", "allocation_type", "operator", "tag", "label")
+    )
+    return close and texts and (buffer.name == whole.name or buffer.label is None)
+
+
+def test_interleaved_hosts_are_kept_apart() -> None:
+    one, other = HBM, replace(OLD_HBM, lead="XlaRuntimeError: RESOURCE_EXHAUSTED: ")
+    log = read(
+        interleaved(
+            [
+                (lambda n: f"[host-1] 15:00:{n % 60:02} ", one.text()),
+                (lambda n: f"[host-12] 15:00:{n % 60:02} ", other.text()),
+                (lambda n: f"[host-2] 15:01:{n % 60:02} ", one.text()),
+            ]
+        )
+    )
+    assert [bare(report) for report in log.reports] == [replace(one.report(), count=2), other.report()]
+
+
+@pytest.mark.parametrize("hosts", [2, 8, 64])
+def test_as_many_hosts_as_write_the_same_are_counted(hosts: int) -> None:
+    def prefix(host: int) -> Callable[[int], str]:
+        return lambda n: f"2026-11-21 15:24:{n % 60:02} (worker {host}, pid={host * 7}) "
+
+    log = read(interleaved([(prefix(host), CODED.text()) for host in range(hosts)]))
+    assert [bare(report) for report in log.reports] == [replace(CODED.report(), count=hosts)]
+
+
+def test_copies_count_and_the_complete_one_wins() -> None:
+    text = HBM.text()
+    cut = text[: len(text) // 2].rstrip("\n") + "...\n"
+    log = read((cut + "Traceback\n" + text + "During handling\n" + BRIEF.text() + repr(text) + "\n").encode())
+    # the brief one is what another program may have printed: nothing in it differs
+    expected = replace(HBM.report(), count=3, used_bytes=HBM.report().used_bytes)
+    found = [bare(report) for report in log.reports]
+    assert found[0].buffers == expected.buffers
+    assert (found[0].count, found[0].is_cut, len(found)) == (4, False, 1)
+
+
+def test_details_that_repeat_the_message_are_no_copy() -> None:
+    details = repr(VMEM.text()[60:400])[1:-1]
+    text = VMEM.text() + f" [type.googleapis.com/tensorflow.tpu.CompilationResultProto='\\x08\\x12{details}...']\n"
+    assert [bare(report) for report in read(text.encode()).reports] == [VMEM.report()]
+
+
+def test_different_errors_stay_apart_in_order() -> None:
+    errors = [HBM, VMEM, CODED, OLD_HBM]
+    log = read("".join(error.text() for error in errors).encode())
+    assert [bare(report) for report in log.reports] == [error.report() for error in errors]
+    lines = [len(error.text().splitlines()) for error in errors]
+    assert [report.at_line for report in log.reports] == [1, 1 + lines[0], 1 + sum(lines[:2]), 1 + sum(lines[:3])]
+
+
+def test_devices_of_one_error_are_listed() -> None:
+    text = ALL["runtime"][0]
+    log = read("".join(text.replace("0x0x0", f"{n}x0x0") for n in range(5)).encode())
+    (report,) = log.reports
+    assert report.count == 5
+    assert report.device == "0x0x0_HBM0, 1x0x0_HBM0, 2x0x0_HBM0 and 2 more"
+
+
+@pytest.mark.parametrize("form", ALL)
+def test_is_found_in_noise(form: str) -> None:
+    text, expected = ALL[form]
+    before, after = noise(5_000), noise(5_000, seed=3)
+    log = read(before + text.encode() + after)
+    assert [bare(report, at_line=True) for report in log.reports] == [replace(expected, at_line=5_001)]
+    assert log.lines == 10_000 + text.count("\n")
+    assert log.bytes_read == len(before) + len(text.encode()) + len(after)
+
+
+@pytest.mark.parametrize("form", ["hbm", "vmem", "old hbm"])
+def test_noise_between_the_lines(form: str) -> None:
+    text, expected = ALL[form]
+    others = noise(10 * text.count("\n")).decode().splitlines(keepends=True)
+    lines = [f"[rank0] {line}\n" for line in text.split("\n")[:-1]]
+    mixed = "".join(line + "".join(others[10 * row : 10 * row + 10]) for row, line in enumerate(lines))
+    assert [bare(report) for report in read(mixed.encode()).reports] == [expected]
+
+
+def test_says_why_figures_are_unknown() -> None:
+    (report,) = read(OLD_HBM.text().encode()).reports
+    assert report.unknown["arguments_bytes"] == "the error's text says that it is unknown"
+    assert report.unknown["device"] == "the error's text does not give it"
+    none = {name for name in report.__dataclass_fields__ if getattr(report, name) is None}
+    assert none == set(report.unknown)
+
+
+def test_names_what_is_no_tpu_error() -> None:
+    log = read(
+        b"2026-01-01 W bfc_allocator.cc:497 Allocator (GPU_0_bfc) ran out of memory trying to allocate 2GiB\n"
+        b"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 214748364800 bytes.\n"
+        b"BufferAssignment OOM Debugging.\n"
+        b"terminate called after throwing an instance of 'std::bad_alloc'\n"
+        b"kernel: Out of memory: Killed process 4242 (python) total-vm:1kB\n"
+        b"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB\n"
+        b"MemoryError\n"
+    )
+    assert log.reports == ()
+    assert [note.split(":")[0] for note in log.notes] == ["Line 1, one of 3", "Line 4", "Line 5", "Line 6, one of 2"]
+    assert all("no TPU's error" in note for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "RESOURCE_EXHAUSTED: quota exceeded\n",
+        "Attempting to allocate 16M chunks for the loader\n",
+        "I0101 12:00:00.0 1 a.cc:1] Ran out of memory.\n",
+        "Size: 5.00G\nShape: f32[8]\nXLA label: x = y(z)\nAllocation type: HLO temp\n",
+        "no CompileTimeHbmOom, no RuntimeBufferAllocationFailure\n",
+    ],
+)
+def test_ordinary_lines_are_no_error(text: str) -> None:
+    assert read(text.encode()) == OomLog((), (), text.count("\n"), len(text))
+
+
+def test_only_a_code_is_an_error_too() -> None:
+    (report,) = read(b"RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: XLA:TPU compile perm").reports
+    assert (report.kind, report.memory_space, report.code, report.is_cut) == ("compile", "hbm", "E1000", True)
+
+
+def test_a_tail_without_its_beginning() -> None:
+    text = HBM.text()
+    (report,) = read(text[text.index("Total hbm") :].encode()).reports
+    assert report.used_bytes is not None
+    assert report.buffers == HBM.report().buffers
+    assert report.is_cut
+
+
+def test_records_of_several_pods_are_kept_apart() -> None:
+    errors = {"train-0": HBM, "train-1": CODED}
+    columns = [
+        [json.dumps({"n": n, "pod_name": pod, "log": line + "\n"}) + "\n" for n, line in enumerate(error.lines())]
+        for pod, error in errors.items()
+    ]
+    log = read("".join(line for row in zip(*columns, strict=True) for line in row).encode())
+    assert [bare(report) for report in log.reports] == [HBM.report(), CODED.report()]
+
+
+def test_breaks_and_escapes_inside_of_an_operator() -> None:
+    name = "jit(f)/broadcast_in_dim[ broadcast_dimensions=(  )\\n    shape=(8, 4) ]"
+    allocation = replace(HBM.allocations[0], op_name=name)
+    expected = "jit(f)/broadcast_in_dim[ broadcast_dimensions=( ) shape=(8, 4) ]"
+    text = replace(HBM, allocations=(allocation,)).text()
+    for content in (text, repr(text) + "\n", json.dumps({"message": text}) + "\n"):
+        (report,) = read(content.encode()).reports
+        assert (report.program, report.buffers[0].framework_op) == ("jit_f", expected)
+
+
+def test_lists_of_old_compilers_without_sizes() -> None:
+    log = read(
+        b"Compilation failure: Ran out of memory in memory space vmem. It should not be possible to run out of vmem -"
+        b" please file a bug against XLA.\n\nLargest program allocations in vmem:\n\n"
+        b"  XLA label: register allocator spill slots\n  Allocation type: scoped\n\n"
+        b"  XLA label: %fusion.177 = (bf16[], f32[256]{0}) fusion(f32[256]{0})\n  Allocation type: scoped\n\n"
+    )
+    (report,) = log.reports
+    assert (report.memory_space, report.used_bytes, report.buffers, report.is_cut) == ("vmem", None, (), False)
+    assert report.unknown["buffers"] == "the error's text gives no size for 2 of the allocations that it names"
+
+
+def test_sentences_on_lines_of_their_own() -> None:
+    log = read(
+        b"RESOURCE_EXHAUSTED: Error loading program 'jit_step':\nAttempting to allocate 1.75G. That was not possible."
+        b" There are 1.50G free.\n"
+        b"> RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\n> Ran out of memory in memory space vmem\n"
+        b"> while allocating on stack for %dkv.1\n> (block=2048)\n"
+        b"> Scoped allocation with size 34.00M and limit 32.00M exceeded scoped vmem limit by 2.00M.\n"
+    )
+    load, scoped = log.reports
+    assert (load.kind, load.program, load.at_line, load.exceeded_bytes) == ("load", "jit_step", 1, 256 * MIB)
+    assert (scoped.kind, scoped.code, scoped.at_line, scoped.scoped_bytes) == ("compile", "E1001", 3, 34 * MIB)
+    assert [buffer.name for buffer in scoped.buffers] == ["dkv.1"]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "...\n", "\nstep 5\n"])
+@pytest.mark.parametrize("cut", ["Used 28.00G of 15.7", "Used 28.00G of", "Used 28.00G"])
+def test_a_line_that_ends_behind_the_use(cut: str, end: str) -> None:
+    text = HBM.text()
+    (report,) = read((text[: text.index("Used ")] + cut + end).encode()).reports
+    assert (report.used_bytes, report.capacity_bytes, report.is_cut) == (HBM.report().used_bytes, None, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "end"),
+    [("short", "exceeds available HBM (15.7"), ("stack", "and limit 32.0"), ("allocation", "(size=104")],
+)
+def test_other_lines_that_end_behind_the_use(form: str, end: str) -> None:
+    text, expected = ALL[form]
+    (report,) = read(text[: text.rindex(end) + len(end)].encode()).reports
+    assert (report.used_bytes, report.capacity_bytes, report.is_cut) == (expected.used_bytes, None, True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("prefix", [None, *PREFIXES])
+def test_copies_whose_lines_are_mixed(prefix: str | None, seed: int) -> None:
+    """Even where nothing in front of a line tells whose it is."""
+    text = HBM.text()
+    content = text.encode() if prefix is None else prefixed(PREFIXES[prefix])(text)
+    (report,) = read(shuffled([content, content], seed, burst=1 + 9 * seed)).reports
+    assert bare(report) == replace(HBM.report(), count=2)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 8])
+def test_every_line_several_times(copies: int) -> None:
+    text = "".join((line + "\n") * copies for line in HBM.lines())
+    (report,) = read(text.encode()).reports
+    assert bare(report) == replace(HBM.report(), count=copies)
+
+
+@pytest.mark.parametrize("copies", range(3, 9))
+def test_many_mixed_copies_are_one_report_and_no_buffer_twice(copies: int) -> None:
+    (report,) = read(shuffled([HBM.text().encode()] * copies, copies, burst=4)).reports
+    assert report.count == copies
+    assert report.is_cut or report.buffers == HBM.report().buffers
+    assert len(report.buffers) <= len(HBM.allocations)
+
+
+@pytest.mark.parametrize("prefixes", ["host{}: ", "[rank{}]: ", "{} ", "(worker {}, pid=7) "])
+@pytest.mark.parametrize("seed", range(3))
+def test_hosts_that_take_turns_at_random(prefixes: str, seed: int) -> None:
+    hosts = [prefixed(lambda _, host=host: prefixes.format(host))(HBM.text()) for host in range(4)]  # type: ignore[misc]
+    (report,) = read(shuffled(hosts, seed)).reports
+    assert bare(report) == replace(HBM.report(), count=4)
+
+
+@pytest.mark.parametrize("prefixes", ["host{}: ", "[rank{}]: "])
+def test_one_text_of_which_every_other_line_has_another_number_in_front(prefixes: str) -> None:
+    (report,) = read(prefixed(lambda n: prefixes.format(n % 2))(HBM.text())).reports
+    assert bare(report) == HBM.report()
+
+
+def test_parts_of_two_streams() -> None:
+    text = "INFO " + "x" * 100 + "\n"
+    content = shuffled([docker_records(HBM.text(), 50), docker_records(text * 50, 50, stream="stdout")], seed=1)
+    (report,) = read(content).reports
+    assert bare(report) == HBM.report()
+
+
+def test_records_without_line_ends_are_no_parts() -> None:
+    lines = ["step 1", "step 2", *HBM.lines()]
+    content = "".join(json.dumps({"log": line, "stream": "stderr"}) + "\n" for line in lines)
+    (report,) = read(content.encode()).reports
+    assert bare(report, at_line=True) == replace(HBM.report(), at_line=3)
+
+
+def test_a_message_that_is_not_called_so() -> None:
+    record = {"message": "step failed", "context": {"what": HBM.text()}, "stream": "stderr"}
+    assert [bare(report) for report in read(json.dumps(record).encode() + b"\n").reports] == [HBM.report()]
+
+
+def test_only_the_code_of_a_gpu() -> None:
+    log = read(b"2026-11-21 E cuda.cc:12] CUDA_ERROR_OUT_OF_MEMORY\n")
+    assert (log.reports, [note.split(":")[0] for note in log.notes]) == ((), ["Line 1"])

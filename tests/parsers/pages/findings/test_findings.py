@@ -1,0 +1,249 @@
+"""All findings together: their order and limits, odd evidence, and whole profiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, grid, table, with_
+from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
+from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.pages.findings.words import ordinal, share, short, tail, time, times
+from tpuprof.parsers.pages.overview.evidence import evidence_of
+from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.times import SlowOp
+from tpuprof.tui.demo import demo_path
+
+V6E = "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"
+
+
+def check(evidence: Evidence) -> tuple[Finding, ...]:
+    """The findings of any evidence at all, with what must hold for them."""
+    found = findings(evidence)
+    assert found == findings(evidence)
+    assert len(found) <= MOST_FINDINGS
+    assert len({finding.kind for finding in found}) == len(found)
+    worths = [finding.worth_ps for finding in found]
+    assert worths == sorted(worths, reverse=True)
+    for finding in found:
+        assert math.isfinite(finding.worth_ps)
+        assert finding.worth_ps > 0
+        assert 0 < finding.worth_fraction <= 1
+        assert len(finding.title) <= 70
+        assert all(len(sentence) <= 400 for sentence in (finding.basis, *finding.evidence))
+        assert finding.evidence
+        assert finding.basis.endswith(".")
+    return found
+
+
+def test_a_program_that_only_computes_has_no_findings() -> None:
+    assert findings(evidence(grid({"compute": 95, "vector": 5}), [Op("dot.1", "convolution", 1900)])) == ()
+
+
+def test_nothing_at_all_has_no_findings() -> None:
+    assert findings(evidence(None, total=0, cores=0)) == ()
+    assert findings(evidence(None, total=100)) != ()  # a capture in which nothing ran: idle
+    assert findings(evidence(grid({}), total=0, cores=0)) == ()
+
+
+def test_findings_stand_by_worth_and_share_the_time_out() -> None:
+    times = {"compute": 40, "collective": 12, "copy": 16, "host": 14, "idle": 18}
+    ops = [Op("copy.1", "copy", 320), Op("all-reduce.1", "all-reduce", 240)]
+    found = check(evidence(grid(times, waits=14, input_source="infeed"), ops))  # type: ignore[arg-type]
+    assert [finding.kind for finding in found] == ["idle", "copy", "input", "collective"]
+    assert math.fsum(finding.worth_ps for finding in found) == pytest.approx(60 * US)
+
+
+def test_a_long_name_is_cut_in_sentences_and_whole_in_the_place() -> None:
+    name = "copy" + "." * 100_000
+    (finding,) = check(evidence(grid({"compute": 80, "copy": 20}), [Op(name, "copy", 320)]))
+    assert finding.title == f"Layout copies: {name[:25]}..."
+    assert finding.place.target == name
+
+
+numbers = st.one_of(st.integers(0, 10**9), st.sampled_from([0, 1, -1, -(2**62), 2**62, 2**63 - 1, -(2**63)]))
+categories = st.sampled_from(
+    ["copy", "copy-done", "convolution fusion", "loop fusion", "all-reduce", "infeed", "host send", "", "while"]
+)
+ops = st.builds(
+    Op,
+    st.sampled_from(["copy.1", "fusion.2", "all-reduce-done.3", "x" * 500, "dot.1"]),
+    categories,
+    st.floats(0, 1000),
+    st.integers(1, 4),
+    st.integers(0, 2**62),
+    st.integers(0, 2**62),
+    st.sampled_from(["", "%a = f32[8,8]{1,0:T(8,128)S(5)} copy(f32[8,8]{0,1} %b)", "f32[" * 50]),
+)
+odd_peaks = st.sampled_from([PEAKS, Peaks(), Peaks(flops_per_second=1e-300, hbm=1e-300), Peaks(hbm=1e300)])
+
+
+@st.composite
+def odd_grids(draw: st.DrawFn) -> StepGrid | None:
+    cores, steps = draw(st.integers(1, 5)), draw(st.integers(0, 12))
+    if draw(st.integers(0, 5)) == 0:
+        return None
+    whole = grid({}, cores, steps, source=draw(st.sampled_from(["steps", "modules"])))
+    hostile = draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+
+    def values(shape: tuple[int, ...]) -> np.ndarray:
+        if hostile:
+            some = np.array(draw(st.lists(numbers, min_size=1, max_size=8)), np.int64)
+            return rng.choice(some, shape)
+        return rng.integers(0, 100 * US, shape) * rng.integers(0, 2, shape)
+
+    class_ps = values(whole.class_ps.shape)
+    return replace(
+        whole,
+        class_ps=class_ps,
+        part_ps=values(whole.part_ps.shape),
+        duration_ps=values(whole.duration_ps.shape) if hostile else class_ps.sum(axis=2),
+        start_ps=values(whole.start_ps.shape) if hostile else whole.start_ps,
+        hosts=np.arange(cores) % draw(st.integers(1, 3)),
+        core_names=whole.core_names[: draw(st.integers(0, cores))],
+        input_source=draw(st.sampled_from([None, "host", "infeed"])),
+        slow_ops=(SlowOp("3", "fusion.2", draw(numbers)),),
+        all_reduce=tuple(
+            (np.arange(steps), np.zeros(steps, np.int64), values((steps,)) // cores) for _ in range(cores)
+        ),
+    )
+
+
+@st.composite
+def odd_evidence(draw: st.DrawFn) -> Evidence:
+    rows = table(draw(st.lists(ops, max_size=6, unique_by=lambda op: (op.name, op.text))))
+    peaks = draw(odd_peaks)
+    activity = st.builds(Activity, st.just("thread/1"), st.sampled_from(["wait", "y" * 500, ""]), numbers, numbers)
+    compiled = st.builds(Compilation, st.just("backend_compile"), numbers, numbers, numbers)
+    gaps = st.builds(
+        GapActivity,
+        st.lists(activity, max_size=3).map(tuple),
+        st.one_of(st.none(), numbers),
+        numbers,
+        st.sampled_from([None, "all-gather.3"]),
+        numbers,
+        numbers,
+    )
+    return Evidence(
+        grid=draw(odd_grids()),
+        table=rows,
+        rates=table_rates(rows, peaks),
+        peaks=peaks,
+        device_type=draw(st.sampled_from([None, "", "TPU v5p", "GPU"])),
+        total_ps=draw(numbers),
+        core_count=draw(st.integers(-1, 4)),
+        gaps=draw(st.one_of(st.none(), gaps)),
+        compilations=tuple(draw(st.lists(compiled, max_size=4))),
+    )
+
+
+@given(odd_evidence())
+@settings(max_examples=300, deadline=None)
+def test_odd_evidence_gives_few_finite_findings_in_order(evidence: Evidence) -> None:
+    check(evidence)
+
+
+def test_rates_that_are_not_known_make_no_findings_of_their_own() -> None:
+    proof = evidence(grid({"vector": 100}), [Op("fusion.1", "loop fusion", 2000, hbm=10**9)])
+    nothing = np.full(1, np.nan)
+    rates = replace(proof.rates, bandwidth_utilization=np.full((1, 7), np.nan), flops_utilization=nothing)
+    assert check(with_(proof, rates=rates)) == ()
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_figures_have_three_digits_and_a_unit() -> None:
+    assert [time(ps) for ps in (0, 0.5, 1, 1_234, 9_996, 99_960, 123_456_789, 4.2e12)] == [
+        "0", "0", "1.00 ps", "1.23 ns", "10.0 ns", "100 ns", "123 µs", "4.20 s",
+    ]  # fmt: skip
+    assert time(999_700) == "1.00 µs"
+    assert [share(part) for part in (0, 0.0001, 0.123, 1)] == ["0.0%", "<0.1%", "12.3%", "100.0%"]
+    assert [times(1.5), times(32)] == ["1.50x", "32x"]
+    assert [ordinal(number) for number in (2, 3, 4, 11, 21, 22, 112)] == [
+        "other", "3rd", "4th", "11th", "21st", "22nd", "112th",
+    ]  # fmt: skip
+    assert (short("a" * 40, 10), tail("a" * 40 + "b", 10)) == ("aaaaaaa...", "...aaaaaab")
+
+
+# --- whole profiles ------------------------------------------------------------------------------------------------
+
+
+def found_in(trace: Trace) -> dict[Kind, Finding]:
+    """The findings of a run with one host."""
+    summary = summarise(trace, "host0")
+    return {
+        finding.kind: finding
+        for finding in check(evidence_of([summary], summary.table, summary.steps, [HloModules.of(trace)]))
+    }
+
+
+def space(ops: list[OpSpec], period: int = 100 * US, cores: int = 2, steps: int = 6) -> XSpace:
+    """The same step some times over on some cores; offsets are in the step."""
+    made = XSpace()
+    for core in range(cores):
+        spans = [(str(step), step * period, (step + 1) * period) for step in range(steps)]
+        every = [
+            (name, category, step * period + at, length) for step in range(steps) for name, category, at, length in ops
+        ]
+        tpu_plane(made, core, every, spans)
+    return made
+
+
+def test_a_profile_of_infeed_copies_and_gaps() -> None:
+    ops: list[OpSpec] = [
+        ("infeed.1", "infeed", 0, 20 * US),
+        ("copy.1", "copy", 20 * US, 10 * US),
+        ("fusion.1", "loop fusion", 30 * US, 55 * US),
+    ]
+    found = found_in(Trace.from_bytes(space(ops).SerializeToString()))
+    assert {kind: finding.worth_ps for kind, finding in found.items()} == {
+        "input": 20 * US,
+        "idle": 15 * US,
+        "copy": pytest.approx(10 * US),
+    }
+
+
+def test_a_profile_that_only_computes_has_no_findings() -> None:
+    made = space([("fusion.1", "loop fusion", 0, 98 * US)])
+    assert found_in(Trace.from_bytes(made.SerializeToString())) == {}
+
+
+def test_a_profile_in_whose_gaps_the_host_compiles() -> None:
+    made = space([("fusion.1", "loop fusion", 0, 60 * US)])
+    host = PlaneBuilder(made, "/host:CPU", 9)
+    thread = host.line("main/1")
+    host.event(thread, host.event_id("backend_compile"), 265 * US, 30 * US)
+    found = found_in(Trace.from_bytes(made.SerializeToString()))
+    assert found["compilation"].worth_ps == pytest.approx(30 / 6 * US)
+    assert found["compilation"].place.target == "2"
+    assert found["idle"].worth_ps == pytest.approx(35 * US)
+
+
+def test_the_demo_has_the_findings_that_it_was_made_with() -> None:
+    found = found_in(Trace.open(demo_path()))
+    assert set(found) == {"collective", "memory-bound", "slow-step"}
+    assert "waiting for input" in found["slow-step"].evidence[1]
+
+
+@pytest.mark.shared
+def test_the_offloading_profile_waits_for_its_copies_and_is_never_idle(shared: Path) -> None:
+    found = found_in(Trace.open(str(shared / V6E)))
+    assert set(found) == {"host-offload"}
+    assert found["host-offload"].worth_ps == pytest.approx(760e9, rel=0.01)
+    assert found["host-offload"].place.target == "copy-done.4"

@@ -1,0 +1,93 @@
+"""Layout copies and host transfers: what must be found, and what must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
+
+TRANSPOSED = "%copy.8 = f32[4096,8]{1,0:T(8,128)} copy(f32[4096,8]{0,1:T(8,128)} %p.1)"
+"""Padded 16 times."""
+
+SAME = "%copy.9 = f32[4096,1024]{1,0:T(8,128)} copy(f32[4096,1024]{1,0:T(8,128)} %p.1)"
+OFFLOADED = (
+    "%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done((f32[5,1024]{1,0:T(8,128)}, f32[5,1024]{1,0:T(8,128)S(5)}, "
+    "u32[]{:S(2)}) %copy-start.4)"
+)
+PREFETCHED = OFFLOADED.replace("S(5)", "S(1)")
+
+
+def copies(text: str, share: float, *more: Op) -> Evidence:
+    """A tenth of the copying is no layout copy; two cores, ten steps of 100 microseconds."""
+    ops = [Op("copy.8", "copy", 18 * share, text=text), Op("slice.1", "dynamic-slice", 2 * share), *more]
+    return evidence(grid({"compute": 100 - share, "copy": share}), ops)
+
+
+def test_layout_copies_are_found_with_their_padding() -> None:
+    finding = the("copy", copies(TRANSPOSED, 10, Op("fusion.2", "data formatting", 2)))
+    assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
+    assert finding.worth_ps == pytest.approx((180 + 2) / (200 + 2) * 10 * US)
+    assert finding.place == Place("op-profile", "copy.8")
+    assert finding.evidence == (
+        "Moving data on the device and nothing else takes 9.01 µs a step (9.0%), in 2 ops.",
+        "The largest is copy.8 (jit(step)/copy.8, model.py:1), 8.91 µs a step (8.9%).",
+        "It makes f32[4096,8]{1,0:T(8,128)} of f32[4096,8]{0,1:T(8,128)}.",
+        "f32[4096,8]{1,0:T(8,128)} holds 131.1 KB of data in 2.1 MB with its padding (16x).",
+    )
+
+
+def test_a_copy_that_keeps_the_layout_is_not_called_a_layout_copy() -> None:
+    finding = the("copy", copies(SAME, 10))
+    assert finding.title == "Copies: copy.8"
+    assert finding.evidence[-1].startswith("It copies f32[4096,1024]{1,0:T(8,128)} as it is")
+
+
+def test_few_copies_are_none() -> None:
+    assert found("copy", copies(TRANSPOSED, 3.2)) is None  # 2.9 % without the slices
+
+
+def test_slices_and_prefetches_are_no_layout_copies() -> None:
+    ops = [Op("dus.1", "dynamic-update-slice", 200), Op("copy-done.4", "copy-done", 200, text=PREFETCHED)]
+    proof = evidence(grid({"compute": 80, "copy": 20}), ops)
+    assert found("copy", proof) is None
+    assert found("host-offload", proof) is None
+
+
+def test_copies_that_ran_once_before_the_steps_are_none() -> None:
+    ops = [Op("copy.8", "copy", 500, occurrences=1), Op("slice.1", "dynamic-slice", 200)]
+    assert found("copy", evidence(grid({"compute": 90, "copy": 10}), ops)) is None
+
+
+def test_copies_without_steps() -> None:
+    finding = the("copy", evidence(None, [Op("copy.8", "copy", 100)]))
+    assert (finding.worth_ps, finding.per) == (50 * US, "capture")
+
+
+def test_waiting_for_offloaded_arrays_is_found() -> None:
+    ops = [Op("copy-done.4", "copy-done", 150, text=OFFLOADED), Op("copy.9", "copy", 50, text=SAME)]
+    proof = evidence(grid({"compute": 90, "copy": 10}), ops)
+    finding = the("host-offload", proof)
+    assert finding.title == "Host transfers stall the device: copy-done.4"
+    assert finding.worth_ps == 7.5 * US
+    assert finding.place == Place("timeline", "copy-done.4")
+    assert finding.evidence[0] == "Copies to or from host memory, S(5), take 7.50 µs a step (7.5%)."
+    assert found("copy", proof) is None  # 2.5 %: the offloaded ones do not count for both
+
+
+def test_offloading_that_runs_beside_the_computation_is_none() -> None:
+    ops = [Op("copy-done.4", "copy-done", 50, text=OFFLOADED), Op("fusion.1", "loop fusion", 1900)]
+    assert found("host-offload", evidence(grid({"vector": 97.5, "copy": 2.5}), ops)) is None
+
+
+def test_host_sends_and_receives_stall_the_device_too() -> None:
+    ops = [Op("recv-done.2", "host recv-done", 120), Op("infeed.1", "infeed", 80)]
+    finding = the("host-offload", evidence(grid({"compute": 90, "host": 10}, host_transfer=6), ops))
+    assert finding.worth_ps == 6 * US
+    assert finding.evidence[0] == "Host sends and receives (callbacks, outside compilation) take 6.00 µs a step (6.0%)."
+    assert finding.place.target == "recv-done.2"
+
+
+def test_infeed_is_no_offload() -> None:
+    ops = [Op("infeed.1", "infeed", 200)]
+    assert found("host-offload", evidence(grid({"compute": 90, "host": 10}), ops)) is None

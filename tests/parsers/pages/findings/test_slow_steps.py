@@ -1,0 +1,81 @@
+"""Slow steps: what must be found, and what must not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
+from tpuprof.parsers.pages.findings.finding import Place
+from tpuprof.parsers.steps.times import SlowOp
+
+
+def slower(extra: float, *steps: int, count: int = 10) -> list[float]:
+    return [extra if step in steps else 0.0 for step in range(count)]
+
+
+def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
+    ops = (SlowOp("7", "fusion.3", 35 * US), SlowOp("7", "copy.1", 1 * US), SlowOp("2", "fusion.9", 40 * US))
+    more = np.array(slower(40, 7))
+    finding = the("slow-step", evidence(grid({"compute": 80 + more, "vector": 20 + more / 4}, slow_ops=ops)))
+    assert finding.title == "Step 7 takes 1.50 times the median step"
+    assert (finding.worth_ps, finding.is_estimate, finding.place) == (5 * US, False, Place("timeline", "7"))
+    assert finding.basis == "Time of the slow steps above the median, divided by the number of steps."
+    assert finding.evidence == (
+        "Step 7 takes 150 µs, the median 100 µs; 1 step of 10 is slow.",
+        "It takes 50.0 µs longer than the median step: 40.0 µs more of matrix ops, 10.0 µs more of vector ops.",
+        "Ops that take longer there: fusion.3 35.0 µs.",
+    )
+
+
+def test_steps_that_vary_little_are_none() -> None:
+    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(14, 7))}))) is None
+
+
+def test_many_slow_steps_are_none() -> None:
+    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(40, 1, 4, 7))}))) is None
+
+
+def test_three_steps_are_too_few() -> None:
+    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(40, 2, count=3))}, steps=3))) is None
+
+
+def test_one_slow_step_of_very_many_is_no_loss() -> None:
+    times = 100 + np.array(slower(50, 7, count=100))
+    assert found("slow-step", evidence(grid({"compute": times}, steps=100))) is None
+
+
+def test_a_step_that_only_waits_for_input_is_left_to_input() -> None:
+    waits = slower(80, 7)
+    proof = evidence(grid({"compute": 100, "host": waits}, waits=waits, input_source="infeed"))
+    assert the("input", proof).worth_ps == 8 * US
+    assert found("slow-step", proof) is None
+
+
+def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
+    waits = slower(40, 7)
+    proof = evidence(grid({"compute": 100, "host": waits}, waits=waits, input_source="infeed"))
+    assert found("input", proof) is None
+    finding = the("slow-step", proof)
+    assert finding.place == Place("input", "7")
+    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step: 40.0 µs more of waiting for input."
+
+
+def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
+    collective = 10 + np.array(slower(30, 7))
+    proof = evidence(
+        grid({"compute": 90 + np.array(slower(30, 7)), "collective": collective}), [Op("all-reduce.1", "all-reduce", 9)]
+    )
+    assert the("collective", proof).worth_ps == 13 * US
+    finding = the("slow-step", proof)
+    assert finding.worth_ps == pytest.approx(3 * US)
+    assert "; 3.00 µs a step that other findings count is left out" in finding.basis
+
+
+def test_an_inferred_step_that_began_early_is_not_slow() -> None:
+    """The step before it is as much shorter: the module was launched while the one before still ran."""
+    times = 100 + np.array(slower(30, 7)) - np.array(slower(30, 6))
+    assert found("slow-step", evidence(grid({"compute": times}, source="modules"))) is None
+    assert found("slow-step", evidence(grid({"compute": times}, source="steps"))) is not None
+    alone = 100 + np.array(slower(30, 7))
+    assert the("slow-step", evidence(grid({"compute": alone}, source="modules"))).worth_ps == 3 * US

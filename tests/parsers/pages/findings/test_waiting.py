@@ -1,0 +1,205 @@
+"""Waiting for input, gaps between ops, and compilation: what must be found, and what must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.pages.findings.finding import GapActivity, Place
+
+
+def test_steps_that_wait_for_infeed_are_found() -> None:
+    finding = the("input", evidence(grid({"compute": 80, "host": 20}, waits=20, input_source="infeed")))
+    assert finding.title == "Steps wait for input"
+    assert (finding.worth_ps, finding.worth_fraction, finding.per) == (20 * US, 0.2, "step")
+    assert not finding.is_estimate
+    assert finding.basis == "Mean over cores and complete steps of time in infeed ops."
+    assert finding.evidence == ("The device waits for input 20.0 µs a step (20.0%), mean over cores and steps.",)
+    assert finding.place == Place("input", "0")
+
+
+def test_a_little_waiting_for_input_is_none() -> None:
+    assert found("input", evidence(grid({"compute": 95.1, "host": 4.9}, waits=4.9, input_source="infeed"))) is None
+
+
+def test_nobody_knows_what_time_is_input_where_nothing_tells() -> None:
+    assert found("input", evidence(grid({"compute": 80, "idle": 20}, waits=20, input_source=None))) is None
+
+
+def test_idle_time_while_the_host_waited_for_input_is_input_and_not_idle_too() -> None:
+    proof = evidence(grid({"compute": 80, "idle": 20}, waits=18, input_source="host"))
+    finding = the("input", proof)
+    assert finding.worth_ps == 18 * US
+    assert finding.is_estimate
+    assert "inferred from what the host did" in finding.evidence[-1]
+    assert found("idle", proof) is None  # 2 % are left
+
+
+def test_every_fourth_step_that_waits_is_a_pattern() -> None:
+    waits = [15.0 if step % 4 == 3 else 0.1 for step in range(12)]
+    proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
+    finding = the("input", proof)
+    assert finding.title == "Every 4th step waits for input"
+    assert finding.worth_ps == pytest.approx(np.mean(waits) * US)
+    assert finding.worth_fraction < 0.05
+    assert "Every 4th step waits 15.0 µs, the others 100 ns." in finding.evidence
+    assert finding.place == Place("input", "3")
+
+
+def test_the_same_waits_without_a_pattern_are_too_little() -> None:
+    waits = [15.0 if step in (0, 1, 7) else 0.1 for step in range(12)]
+    proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
+    assert found("input", proof) is None
+
+
+def test_few_steps_that_wait_long_are_counted() -> None:
+    waits = [60.0 if step in (2, 3) else 0.0 for step in range(12)]
+    proof = evidence(grid({"compute": 85, "host": waits}, steps=12, waits=waits, input_source="infeed"))
+    assert the("input", proof).title == "2 of 12 steps wait for input"
+
+
+def test_what_the_others_wait_for_the_core_with_the_late_input_is_its_and_no_collective() -> None:
+    waits = np.zeros((4, 10))
+    waits[2] = 20
+    rest = 20 - waits
+    proof = evidence(
+        grid({"compute": 80, "host": waits, "collective": rest}, cores=4, waits=waits, input_source="infeed")
+    )
+    finding = the("input", proof)
+    assert finding.worth_ps == 20 * US  # 5 on average, and 15 that three of four wait in collectives
+    assert "and what they wait for the last of them (15.0 µs)" in finding.basis
+    assert "Core host0:2 waits most, 20.0 µs a step (20.0%)." in finding.evidence
+    assert found("collective", proof) is None
+
+
+def test_infeed_counts_without_steps() -> None:
+    finding = the("input", evidence(None, [Op("infeed.1", "infeed", 300), Op("fusion", "loop fusion", 1600)]))
+    assert (finding.worth_ps, finding.per, finding.worth_fraction) == (150 * US, "capture", 0.15)
+    assert finding.evidence == ("Infeed ops take 150 µs (15.0%), most of all infeed.1.",)
+    assert found("input", evidence(None, [Op("infeed.1", "infeed", 90)])) is None
+
+
+# --- gaps ----------------------------------------------------------------------------------------------------------
+
+GAPS = GapActivity(
+    activities=(
+        Activity("main/1", "Condition.wait", 95 * US, 3),
+        Activity("main/2", "$train.py:10 log_metrics", 70 * US, 12),
+    ),
+    longest_ps=14 * US,
+    count=10,
+    gap_ps=100 * US,
+)
+
+
+def test_idle_gaps_say_what_the_host_did() -> None:
+    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=GAPS))
+    assert finding.title == "Device idle while the host runs $train.py:10 log_metrics"
+    assert (finding.worth_ps, finding.worth_fraction) == (10 * US, 0.1)
+    assert finding.evidence == (
+        "Between its ops the device is idle for 10.0 µs a step (10.0%), other than for input.",
+        "10 long gaps on the core that is idle most, the longest 14.0 µs.",
+        "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of the idle time (12 times).",
+    )
+    assert finding.place == Place("timeline", "0")
+
+
+def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
+    idle = [30.0 if step == 6 else 5.0 for step in range(10)]
+    waits = [0.0 if step == 6 else 4.0 for step in range(10)]  # step 6 has the gaps, the others wait for input
+    finding = the("idle", evidence(grid({"compute": 90, "idle": idle}, waits=waits, input_source="host")))
+    assert finding.worth_ps == pytest.approx(3.9 * US)
+    assert finding.evidence[-1] == "Step 6 has 30.0 µs of it, the median step 1.00 µs."
+    assert finding.place == Place("timeline", "6")
+
+
+def test_a_host_that_only_waits_explains_nothing() -> None:
+    waiting = GapActivity(activities=GAPS.activities[:1], gap_ps=100 * US)
+    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=waiting))
+    assert finding.title == "Device idle between its ops"
+    assert finding.evidence[-1] == "The host's threads only wait, so its events do not say why."
+
+
+def test_an_async_op_under_way_explains_idle_time() -> None:
+    flying = GapActivity(async_op="all-gather.3", async_ps=60 * US, gap_ps=100 * US)
+    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
+    assert finding.title == "Device idle while all-gather.3 is under way"
+    assert finding.place == Place("timeline", "all-gather.3")
+    assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
+    short = GapActivity(async_op="all-gather.3", async_ps=20 * US, gap_ps=100 * US)
+    assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == Place("timeline", "0")
+
+
+def test_what_happened_in_gaps_outside_the_steps_is_not_said() -> None:
+    outside = GapActivity(GAPS.activities, 900 * US, 1, gap_ps=1000 * US)
+    finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=outside))
+    assert finding.title == "Device idle between its ops"
+    assert len(finding.evidence) == 1
+
+
+def test_little_idle_time_is_none() -> None:
+    assert found("idle", with_(evidence(grid({"compute": 97.1, "idle": 2.9})), gaps=GAPS)) is None
+
+
+def test_an_op_that_goes_on_in_the_next_step_makes_no_idle_time() -> None:
+    """Where modules overlap, inferred steps are too long and too short in turn; the device was never idle."""
+    busy = grid({"compute": 100}, steps=10, source="modules")
+    long_and_short = np.tile([120 * US, 80 * US], 5)
+    class_ps = busy.class_ps.copy()
+    class_ps[:, :, -1] = np.maximum(long_and_short - 100 * US, 0)  # idle, as it is measured: 10 % of the time
+    proof = evidence(replace(busy, duration_ps=np.stack([long_and_short] * 2), class_ps=class_ps))
+    assert found("idle", proof) is None
+    assert found("slow-step", proof) is None
+
+
+def test_idle_time_of_a_capture_without_steps() -> None:
+    finding = the("idle", evidence(None, [Op("fusion", "loop fusion", 1800)]))
+    assert (finding.worth_ps, finding.per) == (100 * US, "capture")
+
+
+# --- compilation ---------------------------------------------------------------------------------------------------
+
+
+def compiled(start: float, duration: float, idle: float, name: str = "backend_compile") -> Compilation:
+    return Compilation(name, round(start * US), round(duration * US), round(idle * US))
+
+
+def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
+    idle = [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]
+    steps = grid({"compute": 100, "idle": idle})
+    compilations = (
+        compiled(310, 48, 40),
+        compiled(305, 20, 18, "trace_to_jaxpr_dynamic"),  # on another thread, meanwhile
+        compiled(660, 30, 30),
+    )
+    proof = with_(evidence(steps), compilations=compilations)
+    finding = the("compilation", proof)
+    assert finding.title == "The host compiles during the steps (2 times)"
+    assert finding.worth_ps == pytest.approx(7 * US)  # 40 and 30 in ten steps
+    assert finding.place == Place("timeline", "3")
+    assert finding.evidence[0] == "2 compilations took 83.0 µs; meanwhile the device was idle for 70.0 µs."
+    assert finding.evidence[1] == "The worst is backend_compile, 53.0 µs, in step 3."
+    assert found("idle", proof) is None  # 8 of 108, of which 7 are the compiler's
+    assert found("slow-step", proof) is None  # they have nothing else
+
+
+def test_compilation_that_the_device_does_not_notice_is_none() -> None:
+    steps = grid({"compute": 100})
+    assert found("compilation", with_(evidence(steps), compilations=(compiled(310, 400, 5),))) is None
+
+
+def test_compilation_before_the_first_step_is_no_recompilation() -> None:
+    steps = replace(grid({"compute": 100}), start_ps=np.arange(10) * 100 * US + 5000 * US)
+    assert found("compilation", with_(evidence(steps), compilations=(compiled(100, 4000, 4000),))) is None
+
+
+def test_compilation_counts_without_steps() -> None:
+    proof = with_(evidence(None, [Op("fusion", "loop fusion", 1400)]), compilations=(compiled(0, 300, 250),))
+    finding = the("compilation", proof)
+    assert (finding.title, finding.worth_ps) == ("The host compiles during the capture (1 time)", 250 * US)
+    assert the("idle", proof).worth_ps == 50 * US
+    assert "250 µs that other findings count is left out" in the("idle", proof).basis

@@ -1,0 +1,128 @@
+"""Padded matrix products and memory-bound ops: what must be found, and what must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.pages.findings.finding import Evidence, Place
+
+
+def dot(m: int, k: int, n: int) -> bytes:
+    """A program with one product, ``dot.1``."""
+    proto = hlo_pb2.HloProto()
+    main = proto.hlo_module.computations.add(name=b"main", id=1)
+    for number, dims in ((1, (m, k)), (2, (k, n))):
+        shape = hlo_pb2.ShapeProto(element_type=16, dimensions=dims)
+        main.instructions.add(name=b"p.%d" % number, opcode=b"parameter", id=number, shape=shape)
+    shape = hlo_pb2.ShapeProto(element_type=16, dimensions=(m, n))
+    one = main.instructions.add(name=b"dot.1", opcode=b"dot", id=3, operand_ids=[1, 2], shape=shape)
+    one.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
+    one.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
+    return proto.SerializeToString()
+
+
+def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, device: str = "TPU v5p") -> Evidence:
+    """A product whose ``n`` pads to 128, ``share`` percent of the time, at a fraction ``speed`` of the peak FLOP/s.
+
+    By default the unit works all the time, on padding too.
+    """
+    rate = (n / 128 if n < 128 else 1.0) if speed is None else speed
+    ops = [Op("dot.1", "convolution fusion", 20 * share, flops=round(share * 1e-6 * rate * 100e12), hbm=hbm)]
+    proof = evidence(grid({"compute": share, "vector": 100 - share}), ops)
+    return with_(proof, modules=[modules(dot(512, 256, n))], device_type=device)
+
+
+def test_a_product_that_pads_the_matrix_unit_is_found() -> None:
+    finding = the("padding", matmul(32))
+    assert finding.title == "dot.1 fills 25.0% of the matrix unit"
+    assert finding.worth_ps == pytest.approx(30 * US)  # three quarters of 40
+    assert finding.is_estimate
+    assert finding.evidence == (
+        "dot.1 (jit(step)/dot.1, model.py:1) takes 40.0 µs a step (40.0%) and fills 25.0%: m 512 x k 256 x n 32 "
+        "(padded to 128), most in n (output features).",
+    )
+    assert finding.place == Place("op-profile", "dot.1")
+
+
+def test_a_product_that_fills_the_unit_well_enough_is_none() -> None:
+    assert found("padding", matmul(80)) is None  # 62.5 %
+
+
+def test_a_small_product_is_none() -> None:
+    assert found("padding", matmul(32, share=4.9)) is None
+
+
+def test_a_product_faster_than_its_shape_allows_is_not_padded() -> None:
+    """The compiler laid it out otherwise."""
+    assert found("padding", matmul(32, speed=0.4)) is None
+
+
+def test_a_slow_product_loses_only_what_the_unit_spends_on_padding() -> None:
+    assert the("padding", matmul(32, speed=0.05)).worth_ps == pytest.approx(0.2 * 30 * US)
+
+
+def test_a_product_that_waits_for_memory_gains_nothing() -> None:
+    """At HBM's peak: 40 microseconds a time, a terabyte a second."""
+    assert found("padding", matmul(32, hbm=40_000_000)) is None
+
+
+def test_padding_is_unknown_without_the_program_or_the_device() -> None:
+    assert found("padding", with_(matmul(32), modules=[])) is None
+    assert found("padding", matmul(32, device="GPU")) is None
+
+
+# --- memory bound --------------------------------------------------------------------------------------------------
+
+FLOATS = "%fusion.1 = f32[1024,1024]{1,0:T(8,128)} fusion(f32[1024,1024]{1,0:T(8,128)} %p.0), kind=kLoop"
+HALVES = FLOATS.replace("f32", "bf16").replace("T(8,128)", "T(8,128)(2,1)")
+
+
+def fusion(share: float, speed: float, text: str = HALVES, category: str = "loop fusion") -> Evidence:
+    """A fusion that takes ``share`` percent of the time, at a fraction ``speed`` of HBM's peak."""
+    op = Op("fusion.1", category, 20 * share, flops=1000, hbm=round(share * 1e-6 * speed * 1000e9), text=text)
+    return evidence(grid({"vector": share, "compute": 100 - share}), [op])
+
+
+def test_memory_bound_fusions_are_found() -> None:
+    finding = the("memory-bound", fusion(30, 0.6))
+    assert finding.title == "Memory-bound fusions take 30.0% of step time"
+    assert finding.worth_ps == pytest.approx(12 * US, rel=1e-5)
+    assert finding.is_estimate
+    assert finding.basis == "Time that these ops take above what HBM's peak bandwidth allows for their bytes."
+    assert finding.evidence == (
+        "HBM, at 60.0% of its peak, holds up 1 op without matrix products, 30.0 µs a step (30.0%) together.",
+        "The largest is fusion.1 (jit(step)/fusion.1, model.py:1), 30.0 µs a step (30.0%).",
+        "It moves 18.0 MB to and from HBM each time.",
+    )
+    assert finding.place == Place("op-profile", "fusion.1")
+
+
+def test_floats_at_the_peak_could_be_halves() -> None:
+    finding = the("memory-bound", fusion(30, 0.96, FLOATS))
+    assert finding.worth_ps == pytest.approx(30 * 0.96 / 2 * US, rel=1e-5)
+    assert finding.basis == "Half of the time that HBM needs, at its peak, for the f32 bytes of these ops."
+    assert "Much of their data is f32; as bf16 it is half the bytes, 14.4 µs a step (14.4%) less." in finding.evidence
+
+
+def test_halves_at_the_peak_can_hardly_be_faster() -> None:
+    assert found("memory-bound", fusion(30, 0.97)) is None
+
+
+def test_few_memory_bound_fusions_are_none() -> None:
+    assert found("memory-bound", fusion(9.9, 0.6)) is None
+
+
+def test_fusions_slow_for_other_reasons_are_none() -> None:
+    assert found("memory-bound", fusion(30, 0.3)) is None
+
+
+def test_matrix_products_are_not_meant() -> None:
+    op = Op("dot.1", "convolution fusion", 600, flops=1000, hbm=18_000_000)
+    assert found("memory-bound", evidence(grid({"compute": 30, "vector": 70}), [op])) is None
+
+
+def test_nothing_is_memory_bound_without_a_peak() -> None:
+    assert found("memory-bound", with_(fusion(30, 0.6), peaks=Peaks())) is None

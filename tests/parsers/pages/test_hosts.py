@@ -1,0 +1,375 @@
+"""Hosts compared: a straggler that is known, hosts that are even, hosts with nothing to compare; and their drawing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.made.many_hosts import (
+    GAP,
+    REDUCE,
+    US,
+    host_bytes,
+    profiles,
+    steady,
+    straggling_page,
+    summaries,
+    write_run,
+)
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
+from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
+
+GLYPHS = {"ascii": ASCII, "block": BLOCK, "plain": PLAIN}
+EVIL = "\x1b[31m\u202eevil\nhost\udcff"
+
+
+def page_of(busy_us: dict[str, list[int]], input_us: dict[str, int] | None = None) -> HostsPage:
+    return hosts_page(summaries(profiles(busy_us, input_us=input_us)))
+
+
+# --- what the page says --------------------------------------------------------------------------------------------
+
+
+def test_a_straggler_is_named_with_what_it_costs() -> None:
+    page = straggling_page()
+    assert (page.verdict, page.straggler) == ("straggler", 2)
+    assert page.statement == (
+        "host2 is the slowest in 12 of 12 steps and costs each 97.0 µs (8.4%), which it takes longer than the next "
+        "slowest. It has 99.0 µs a step more of compute than the others."
+    )
+    rows = page.rows
+    assert [row.slowest_in for row in rows] == [0, 0, 12, 0]
+    assert [round((row.cost_ps or 0) / US) for row in rows] == [0, 0, 97, 0]
+    assert len({row.step_time.median_ps for row in rows if row.step_time}) == 1  # the bare step tells nothing
+    assert rows[2].wait_percent == 0 and (rows[0].wait_percent or 0) > 8
+    assert rows[2].own_ps == pytest.approx(1100.5 * US + REDUCE + GAP)
+    assert [out.host for out in page.left_out] == ["host4"]
+
+
+def test_parts_add_up_to_the_step() -> None:
+    steps = straggling_page().steps
+    assert steps is not None
+    assert steps.parts_ps.shape == (8, 12, len(PARTS))
+    assert (steps.parts_ps >= 0).all()
+    assert (steps.parts_ps.sum(axis=2) == steps.duration_ps[steps.core_hosts]).all()
+    assert steps.core_names[:3] == ("host0:0", "host0:1", "host1:0")
+    assert steps.slowest.tolist() == [2] * 12
+
+
+def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
+    page = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"a": 20, "b": 320, "c": 20})
+    assert page.straggler == 1
+    assert page.statement.endswith("It has 300 µs a step more of waiting for input than the others.")
+    assert page.rows[1].input_percent == pytest.approx(100 * 320 / 1361.5, rel=0.01)
+
+
+def test_even_hosts_are_even() -> None:
+    page = page_of({f"host{at}": steady(1000) for at in range(3)})
+    assert page.verdict == "even" and page.straggler is None
+    assert page.statement == "The 3 hosts are even within <0.1% of a step: none holds up the others."
+    assert [row.slowest_in for row in page.rows] == [0, 0, 0]
+
+
+def test_the_slowest_may_change_from_step_to_step() -> None:
+    turns = {f"host{at}": [1400 if step % 3 == at else 1000 for step in range(12)] for at in range(3)}
+    assert page_of(turns).verdict == "even"
+    page = page_of({"a": [1500, 1000, 1600, 1000, 1500, 1000], "b": [1000] * 6, "c": [1000, 1250, 1000] * 2})
+    assert page.verdict == "uneven"
+    assert "a takes longest and is the slowest in 3 of 6 steps" in page.statement
+
+
+def test_one_slow_core_makes_its_host_slow() -> None:
+    made = profiles({"a": steady(1200), "b": steady(1000)})
+    made["a"] = host_bytes([steady(1000), steady(1200)], steady(1200))
+    page = hosts_page(summaries(made))
+    assert page.straggler == 0 and page.rows[0].cores == 2
+
+
+def test_a_host_with_fewer_cores_than_most_may_have_lost_some() -> None:
+    made = profiles({"a": steady(1200), "b": steady(1000), "c": steady(1000)})
+    made["a"] = profiles({"a": steady(1200), "b": steady(1000)}, cores=1)["a"]
+    page = hosts_page(summaries(made))
+    assert page.rows[0].not_compared == "only 1 core has steps, and 2 of other hosts"
+    assert page.verdict == "even"
+    made = profiles({"a": steady(1000), "b": steady(1000), "c": steady(1000)})
+    made["c"] = profiles({"c": steady(1000)}, cores=4)["c"]
+    assert [row.not_compared for row in hosts_page(summaries(made)).rows] == ["", "", ""]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_steps_make_no_straggler(count: int) -> None:
+    page = page_of({"a": steady(1500, count), "b": steady(1000, count)})
+    assert page.verdict == "uneven"
+
+
+def test_with_nothing_to_compare_it_says_why() -> None:
+    made = profiles({"a": steady(1000)})
+    assert hosts_page(summaries(made)).statement == "The run has one host, a: there is nothing to compare it with."
+    space = XSpace()
+    PlaneBuilder(space, "/host:CPU", 1).line("main")
+    made["idle"] = space.SerializeToString()
+    page = hosts_page(summaries(made))
+    assert page.statement == "There is nothing to compare a with: the others have no steps."
+    assert page.rows[1].problems == ("no device plane in this profile",)
+    assert page.rows[1].step_time is None and page.rows[1].slowest_in is None
+    assert set(page.unknown) >= {"step_time", "own_ps", "slowest_in", "parts_ps", "duty_percent"}
+    alone = hosts_page(summaries({"idle": made["idle"]}))
+    assert alone.verdict == "unknown" and alone.steps is None and "can't be compared" in alone.statement
+
+
+def test_hosts_that_share_no_step() -> None:
+    space = XSpace()
+    spans = [(str(n), n * 10**6 * US, n * 10**6 * US + US) for n in range(100, 106)]
+    tpu_plane(space, 0, [("fusion.1", "loop fusion", begin, end - begin) for _, begin, end in spans], steps=spans)
+    made = {"a": profiles({"a": [1] * 6}, cores=1)["a"], "b": space.SerializeToString()}
+    page = hosts_page(summaries(made))
+    assert page.rows[0].step_time is not None and page.rows[1].step_time is not None
+    assert page.statement == "There is nothing to compare a with: the hosts share no step."
+    assert [row.common_steps for row in page.rows] == [6, 0]
+
+
+def test_hosts_of_one_name_are_two() -> None:
+    made = summaries(profiles({"a": steady(1000), "b": steady(1200)}))
+    page = hosts_page([replace(one, host="same") for one in made])
+    assert page.straggler == 1 and [row.host for row in page.rows] == ["same", "same"]
+
+
+def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
+    made = profiles({"a": steady(1000), "b": steady(1200)})
+    folder = write_run(tmp_path, {**made, "broken": b"\xff" * 300})
+    page = Session(open_logdir(str(folder)).find_run(None)).hosts()
+    assert page.straggler == 1
+    assert [out.host for out in page.left_out] == ["broken"]
+
+
+def with_a_cut_host(whole: int = 2) -> HostsPage:
+    """Hosts whose second core is the slow one, and one that lost it with the end of its file."""
+    data = host_bytes([steady(1000), steady(1200)], steady(1200), input_us=50)
+    made = {f"host{at}": data for at in range(whole)}
+    return hosts_page(summaries({**made, "cut": data[: len(data) * 11 // 20]}))
+
+
+def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
+    page = with_a_cut_host()
+    assert (page.verdict, page.straggler) == ("even", None)
+    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none holds up the others."
+    row = page.rows[2]
+    assert row.step_time is not None and row.not_compared == "its file is cut off"
+    assert (row.own_ps, row.slowest_in, row.cost_ps, row.parts_ps, row.common_steps) == (None, None, None, None, 0)
+    assert "cut is not compared with the others: its file is cut off" in (*page.warnings, *row.problems)
+    assert page.unknown["own_ps"] == "cut: not compared, its file is cut off"
+    assert page.steps is not None and page.steps.rows == (0, 1)
+    alone = with_a_cut_host(1)
+    assert (alone.verdict, alone.straggler) == ("unknown", None)
+    assert alone.statement == ("There is nothing to compare host0 with: cut is left aside, its file is cut off.")
+
+
+def test_where_all_hosts_are_cut_off_one_is_shown_and_none_compared() -> None:
+    data = host_bytes([steady(1000), steady(1200)], steady(1200))
+    cut = data[: len(data) * 11 // 20]
+    page = hosts_page(summaries({"a": cut, "b": cut}))
+    assert page.verdict == "unknown" and page.steps is not None and page.steps.rows == (0,)
+    assert page.statement == "No host can be compared; the steps are those of a, and its file is cut off."
+    assert "a, b are not compared with the others: its file is cut off" in page.warnings
+
+
+def test_a_host_of_which_a_core_has_no_steps_is_not_compared() -> None:
+    made = profiles({"a": steady(1000), "b": steady(1000), "c": steady(1000)})
+    space = XSpace.FromString(host_bytes([steady(900)], steady(1000)))
+    tpu_plane(space, 1, [("fusion.1", "loop fusion", 10**6 * US, US)])
+    page = hosts_page(summaries({**made, "half": space.SerializeToString()}))
+    assert page.rows[3].not_compared == "only 1 of its 2 cores has steps, and 2 of other hosts"
+    assert page.verdict == "even" and page.statement.startswith("The 3 hosts compared")
+    idle = {name: space.SerializeToString() for name in "ab"}
+    assert [row.not_compared for row in hosts_page(summaries(idle)).rows] == ["", ""]  # no host uses that core
+
+
+def test_input_is_compared_where_it_is_known_only() -> None:
+    page = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"b": 320})
+    assert page.straggler == 1 and "waiting for input" not in page.statement
+    assert page.rows[0].input_percent is None
+    assert page.rows[0].known_parts_ps is not None and page.rows[0].known_parts_ps[PARTS.index("input")] is None
+    assert page.unknown["parts_ps.input"].startswith("a, c: neither infeed ops")
+    assert page.rows[1].known_parts_ps == page.rows[1].parts_ps
+    other = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"a": 300, "c": 300})
+    assert other.straggler == 1 and "of compute than the others" in other.statement
+
+
+def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
+    made = profiles({"a": steady(1000), "b": steady(1000)})
+    folder = write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})
+    page = Session(open_logdir(str(folder)).find_run(None)).hosts()
+    assert [out.host for out in page.left_out] == ["broken", "empty"]
+    assert "holds 0 bytes" in page.left_out[1].reason
+    assert not any("holds 0 bytes" in warning for warning in page.warnings)
+    text = [plain(line) for line in draw_hosts(page, 100, BLOCK)]
+    assert any(line.startswith(" empty  left out: holds 0 bytes") for line in text)
+    assert sum("holds 0 bytes" in line for line in text) == 1
+    assert any("2 hosts, 2 left out" in line for line in text)
+
+
+def test_a_note_of_the_run_is_no_host() -> None:
+    made = summaries(profiles({"a": steady(1000), "b": steady(1000)}))
+    other = Problem("riegeli", "/logs/run/a.xplane.riegeli", "a.xplane.riegeli is in another format.")
+    note = Problem("xprof_cache", "/logs/run", "XProf keeps 1 file there.")
+    page = hosts_page(made, problems=(other, note))
+    assert page.left_out == () and set(page.warnings) >= {other.sentence, note.sentence}
+
+
+def test_what_some_hosts_lack_is_said_by_name() -> None:
+    space = XSpace()
+    PlaneBuilder(space, "/host:CPU", 1).line("main")
+    made = profiles({"a": steady(1000), "b": steady(1000)})
+    page = hosts_page(summaries({**made, "coord": space.SerializeToString()}))
+    assert page.unknown["own_ps"] == "coord: no device plane in this profile"
+    assert page.unknown["mxu_percent"].startswith("the host recorded")  # all of them
+    assert page.statement.startswith("The 2 hosts with a device are even")
+    assert page.unknown["input_percent"].startswith("a, b: neither infeed")
+    assert page.unknown["input_percent"].endswith("; coord: no device plane in this profile")
+
+
+@given(st.lists(st.lists(st.integers(0, 3000), min_size=4, max_size=4), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
+    page = page_of({f"h{at}": one for at, one in enumerate(times)})
+    steps = page.steps
+    assert steps is not None
+    assert (steps.parts_ps.sum(axis=2) == steps.duration_ps[steps.core_hosts]).all()
+    assert (steps.own_ps <= steps.duration_ps).all()
+    assert sum(row.slowest_in or 0 for row in page.rows) <= len(steps)
+    own = steps.own_ps.astype(np.float64)
+    gained = (own.max(axis=0) - np.sort(own, axis=0)[-2]).mean() if len(own) > 1 else 0.0
+    assert sum(row.cost_ps or 0 for row in page.rows) == pytest.approx(gained)
+
+
+# --- drawing -------------------------------------------------------------------------------------------------------
+
+
+def all_pages() -> list[HostsPage]:
+    idle = XSpace()
+    PlaneBuilder(idle, "/host:CPU", 1).line("main")
+    hostile = replace(
+        straggling_page(),
+        statement=EVIL,
+        warnings=(EVIL,),
+        rows=tuple(replace(row, host=EVIL, problems=(EVIL,)) for row in straggling_page().rows),
+    )
+    return [
+        straggling_page(),
+        page_of({f"host{at}": steady(1000, 300) for at in range(20)}),
+        page_of({"a": steady(1000)}),
+        hosts_page(summaries({"idle": idle.SerializeToString()})),
+        hostile,
+    ]
+
+
+@pytest.mark.parametrize("name", GLYPHS)
+def test_lines_have_their_width_and_nothing_that_a_terminal_obeys(name: str) -> None:
+    glyphs: Glyphs = GLYPHS[name]
+    for page in all_pages():
+        for width in (60, 61, 80, 100, 120, 160, 220):
+            lines = draw_hosts(page, width, glyphs)
+            assert {line_width(line) for line in lines} == {width}
+            text = "".join(map(plain, lines))
+            assert text.isprintable() and (glyphs.name != "ascii" or text.isascii())
+
+
+def test_a_composed_page_fits_and_says_what_is_where() -> None:
+    for page in all_pages():
+        for width, height in ((60, 15), (80, 24), (120, 40), (220, 60), (60, 5)):
+            for row in (0, len(page.rows) - 1):
+                made = compose_hosts(page, HostsState(row=row), width, height, BLOCK)
+                assert len(made.lines) == height
+                assert {line_width(line) for line in made.lines} == {width}
+                if made.first_list_line + row - made.top < height:
+                    assert plain(made.lines[made.first_list_line + row - made.top]).startswith(BLOCK.mark)
+
+
+def test_the_cursor_stays_in_view_of_many_hosts() -> None:
+    page = page_of({f"host{at}": steady(1000, 4) for at in range(60)})
+    made = compose_hosts(page, HostsState(row=59), 100, 24, BLOCK)
+    assert made.top + made.list_rows == 60 and made.list_rows < 20
+    assert "host59" in plain(made.lines[made.first_list_line + made.list_rows - 1])
+    back = compose_hosts(page, HostsState(row=made.top, top=made.top), 100, 24, BLOCK)
+    assert back.top == made.top
+
+
+def test_every_note_is_reached_with_the_cursor() -> None:
+    busy = {f"host{at}": steady(1000, 4) for at in range(12)}
+    left_out = [LeftOut("gone", "/logs/run/gone.xplane.pb is not a profile. " + "why " * 30 + "indeed.")]
+    page = replace(
+        hosts_page(summaries(profiles(busy)), left_out),
+        warnings=tuple(f"warning {at} says {'much ' * 20}and ends{at}" for at in range(9)),
+    )
+    first = compose_hosts(page, HostsState(), 76, 20, BLOCK)
+    assert any("more notes below the last row" in plain(line) for line in first.lines)
+    seen: set[str] = set()
+    for row in range(first.positions):
+        made = compose_hosts(page, HostsState(row=row), 76, 20, BLOCK)
+        assert made.positions == first.positions
+        seen.update(word for line in made.lines for word in plain(line).split())
+    assert seen >= {*(f"ends{at}" for at in range(9)), *busy, "indeed."}
+    last = compose_hosts(page, HostsState(row=first.positions + 5), 76, 20, BLOCK)
+    assert "default)" in plain(last.lines[-1])  # the last note stands at the bottom
+
+
+def test_the_row_of_a_host_that_is_left_out_says_why() -> None:
+    page = replace(straggling_page(), left_out=(LeftOut("host4", "/logs/host4.xplane.pb is not a profile."),))
+    made = compose_hosts(page, HostsState(row=4), 100, 30, BLOCK)
+    lines = [plain(line).rstrip() for line in made.lines]
+    assert f"{BLOCK.mark}host4 left out: is not a profile." in lines
+    assert " ! /logs/host4.xplane.pb is not a profile." in lines
+    assert made.order == (0, 1, 2, 3)
+
+
+def test_idle_is_of_the_step_as_in_the_bars() -> None:
+    page = straggling_page()
+    row = page.rows[0]
+    assert row.parts_ps is not None
+    assert row.step_idle_percent == pytest.approx(100 * row.parts_ps[PARTS.index("idle")] / sum(row.parts_ps))
+    slow = replace(page, rows=(replace(row, idle_percent=77.0), *page.rows[1:]))
+    lines = [plain(line) for line in draw_hosts(slow, 220, BLOCK)]
+    header = next(line for line in lines if "own time" in line)
+    assert "idle of capture" in header and "77.0%" in "".join(lines)
+    assert not any("77.0%" in plain(line) for line in draw_hosts(slow, 80, BLOCK))
+
+
+def test_one_step_can_be_taken_apart() -> None:
+    page = straggling_page()
+    mean = compose_hosts(page, HostsState(), 120, 30, BLOCK)
+    step = compose_hosts(page, HostsState(step=3), 120, 30, BLOCK)
+    assert "A mean step of host0" in "".join(map(plain, mean.lines))
+    assert "Step 3 of host0" in "".join(map(plain, step.lines))
+
+
+def test_hosts_are_sorted_by_any_figure() -> None:
+    page = straggling_page()
+    assert sorted_hosts(page, "host", False) == (0, 1, 2, 3)
+    assert sorted_hosts(page, "host", True) == (3, 2, 1, 0)
+    assert sorted_hosts(page, "own", True) == (2, 3, 1, 0)
+    assert sorted_hosts(page, "wait", False)[0] == 2
+    assert sorted_hosts(page, "input", True) == (0, 1, 2, 3)  # nobody knows: the order of the run
+    rows = (replace(page.rows[0], own_ps=None), *page.rows[1:])
+    assert sorted_hosts(replace(page, rows=rows), "own", False) == (1, 3, 2, 0)
+    for sort in SORTS:
+        assert sorted(sorted_hosts(page, sort, True)) == [0, 1, 2, 3]
+        compose_hosts(page, HostsState(sort=sort), 80, 24, BLOCK)
+
+
+def test_who_is_late_stands_high() -> None:
+    page = straggling_page()
+    rows = [plain(line) for line in compose_hosts(page, HostsState(row=0), 120, 30, BLOCK).lines]
+    assert next(row.split()[0] for row in rows if "█" * 12 in row and "%" in row and "C" not in row) == "host2"
+    assert sum("▁" * 12 in row for row in rows) == 3

@@ -1,0 +1,182 @@
+"""The memory page: modules of hosts and files, each once; what is missing; which capacity counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.demo.profile.hlo_module import MODULES, Module
+from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.formats.hlo.files import find_hlo_files
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.model import HBM, VMEM, Capacity, ModuleLabel
+from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, first_space, reported_capacity
+from tpuprof.parsers.session.session import Session
+
+TRAIN = "jit_train_step(1)"
+
+
+def trace_of(space: XSpace) -> Trace:
+    return Trace.from_bytes(space.SerializeToString())
+
+
+def test_the_largest_peak_comes_first() -> None:
+    page = compiled_modules().page()
+    assert [str(module.module) for module in page.modules] == [TRAIN, "jit_eval_step(2)"]
+    assert [module.peaks[HBM] for module in page.modules] == [
+        Module(name).facts["peak_memory_in_bytes"] for name in ("jit_train_step", "jit_eval_step")
+    ]
+    assert page.device_type == "TPU v5e"
+    assert page.why_no_modules is None
+    assert page.warnings == ()
+
+
+def test_a_program_of_several_hosts_counts_once() -> None:
+    sources = [ModuleSource(host, demo_modules(), (), "TPU v5e", "TPU") for host in ("host0", "host1")]
+    page = CompiledModules(sources).page()
+    assert [module.module.origin for module in page.modules] == ["host0", "host0"]
+    assert page.hosts == ("host0", "host1")
+
+
+def test_modules_are_found_by_name_and_id() -> None:
+    compiled = compiled_modules()
+    assert compiled.find("jit_train_step") == compiled.find(TRAIN) == ModuleLabel("jit_train_step", 1, "host0")
+    with pytest.raises(ProfileError, match="no module jit_step") as raised:
+        compiled.find("jit_step")
+    assert raised.value.exit_code == EXIT_NOT_FOUND
+    assert TRAIN in raised.value.hint
+
+
+def test_a_damaged_module_comes_last_and_says_why() -> None:
+    space = XSpace()
+    add_modules(space, jit_bad=b"\xff\xff\xff", jit_eval_step=Module("jit_eval_step").proto_bytes)
+    compiled = CompiledModules([ModuleSource.of(trace_of(space), "host0")])
+    page = compiled.page()
+    assert [module.module.name for module in page.modules] == ["jit_eval_step", "jit_bad"]
+    assert page.modules[1].problem == (
+        "The compiled HLO of jit_bad is damaged: its 3 bytes do not read as an HloProto."
+    )
+    with pytest.raises(ProfileError, match="jit_bad is damaged"):
+        compiled.space(page.modules[1].module, HBM)
+
+
+def test_a_profile_without_hlo_says_why_and_what_to_do() -> None:
+    space = XSpace()
+    tpu_plane(space, 0, [("add", "loop fusion", 0, 10)], modules=[("jit_step(7)", 0, 10)])
+    page = CompiledModules([ModuleSource.of(trace_of(space), "host0")]).page()
+    assert page.modules == ()
+    assert page.why_no_modules is not None
+    assert all(words in page.why_no_modules for words in ("no compiled HLO", "37533", "xla_dump_to"))
+    assert page.device_type == "TPU test"
+
+
+def test_programs_that_ran_without_their_hlo_are_named() -> None:
+    space = XSpace()
+    add_modules(space, jit_helper=Module("jit_eval_step").proto_bytes)
+    runs = [(f"jit_step_{number}({number})", 0, 10) for number in range(5, 10)]
+    tpu_plane(space, 0, [("add", "loop fusion", 0, 10)], modules=runs)
+    source = ModuleSource.of(trace_of(space), "host0")
+    assert dict(source.ran) == {number: f"jit_step_{number}" for number in range(5, 10)}
+    (warning,) = CompiledModules([source]).page().warnings
+    assert warning.startswith("host0 ran jit_step_5, jit_step_6, jit_step_7 and 2 more, whose compiled HLO is not")
+    assert "37533" in warning, "all are missing, which has a known cause"
+    one = CompiledModules([ModuleSource("host0", demo_modules(), ((1, "jit_train_step"), (9, "jit_other")))])
+    assert one.page().warnings == ("host0 ran jit_other, whose compiled HLO is not in the profile",)
+
+
+def test_a_damaged_profile_is_not_blamed_on_the_compiler() -> None:
+    damaged = ModuleSource("host1", HloModules({}, {}), ((1, "jit_train_step"),), "TPU v5e", "TPU", True)
+    page = CompiledModules([ModuleSource("host0", demo_modules()), damaged]).page()
+    assert page.warnings == ("host1 ran jit_train_step, whose compiled HLO is not in the profile; its file is damaged",)
+    why = CompiledModules([damaged]).page().why_no_modules
+    assert why is not None
+    assert "damaged" in why
+    assert "37533" not in why
+    gpu = CompiledModules([ModuleSource("host0", HloModules({}, {}), (), None, "GPU")]).page().why_no_modules
+    assert gpu is not None
+    assert "libtpu" not in gpu
+
+
+def test_memory_of_the_host_is_not_called_a_device_s() -> None:
+    space = XSpace()
+    add_modules(space, jit_f=Module("jit_eval_step").proto_bytes)
+    PlaneBuilder(space, "/host:CPU", 3)
+    source = ModuleSource.of(trace_of(space), "host0")
+    assert source.platform == "CPU"
+    asked: list[int] = []
+
+    def reported() -> Capacity:
+        asked.append(1)
+        return Capacity(1, "never")
+
+    compiled = CompiledModules([source], reported)
+    assert compiled.page().warnings == ("host0 has no device: its modules use the host's memory",)
+    space_of_host = compiled.space(compiled.find("jit_f"), HBM)
+    assert space_of_host.capacity is None
+    assert space_of_host.name == "host memory"
+    assert not asked, "no device, no allocator to ask"
+
+
+def test_the_device_s_type_tells_the_capacity_and_else_its_allocator() -> None:
+    said = Capacity(8 << 30, "reported by the allocator")
+    sources = [ModuleSource("host0", demo_modules(), (), "TPU v5e", "TPU")]
+    known = CompiledModules(sources, lambda: said)
+    assert known.space(known.find(TRAIN), HBM).capacity != said
+    unknown = CompiledModules([ModuleSource("host0", demo_modules(), (), "TPU v99", "TPU")], lambda: said)
+    assert unknown.space(unknown.find(TRAIN), HBM).capacity == said
+    assert unknown.space(unknown.find(TRAIN), VMEM).capacity is None
+    assert unknown.space(unknown.find(TRAIN), VMEM).unknown["capacity"]
+    assert reported_capacity(memory_over_time().allocators) == said
+    assert reported_capacity(()) is None
+
+
+def test_the_last_space_is_made_once() -> None:
+    compiled = compiled_modules()
+    label = compiled.find(TRAIN)
+    assert compiled.space(label, HBM) is compiled.space(label, HBM)
+    assert compiled.space(label, VMEM).space == VMEM
+
+
+def test_the_work_ends_where_it_is_to() -> None:
+    def stop() -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        CompiledModules([ModuleSource("host0", demo_modules())], poll=stop).page()
+
+
+@pytest.mark.parametrize(("peaks", "space"), [({}, 0), ({0: 5, 1: 3}, 0), ({1: 3, 4: 2}, 1)])
+def test_the_space_that_is_shown_first(peaks: dict[int, int], space: int) -> None:
+    assert first_space(peaks) == space
+
+
+def test_files_beside_a_profile_join_in_without_repeating_it(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "profile" / "run"
+    folder.mkdir(parents=True)
+    space = XSpace()
+    add_modules(space, jit_eval_step=Module("jit_eval_step").proto_bytes)
+    tpu_plane(space, 0, [("add", "loop fusion", 0, 10)])
+    (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
+    (folder / "jit_eval_step(1).hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
+    (folder / "jit_train_step(5).hlo_proto.pb").write_bytes(Module("jit_train_step").proto_bytes)
+    page = Session(open_logdir(str(tmp_path)).find_run()).memory().page()
+    assert [(str(module.module), module.module.origin) for module in page.modules] == [
+        ("jit_train_step(5)", "jit_train_step(5).hlo_proto.pb"),
+        ("jit_eval_step(1)", "host0"),
+    ]
+    assert files_in_run(str(tmp_path)) is None
+
+
+def test_files_that_do_not_tell_their_program_have_no_id() -> None:
+    source = ModuleSource("modules", HloModules.from_files(find_hlo_files(str(MODULES))))
+    labels = {source.label(number) for number in source.modules.names}
+    assert ModuleLabel("jit_train_step", None, "jit_train_step.hlo_proto.pb.gz") in labels
+    assert all(label.program_id is None for label in labels)
+    compiled = CompiledModules([source])
+    assert "--device" in compiled.space(compiled.find("jit_train_step"), HBM).unknown["capacity"]

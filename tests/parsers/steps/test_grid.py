@@ -1,0 +1,346 @@
+"""Steps of several cores and hosts together: what the capture cut into, what is numbered anew, what adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.parsers.pages.findings.build import grid
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.ops.roofline import WORK_COUNT
+from tpuprof.parsers.steps.grid import InputSource, StepGrid, align, breakdowns, join_hosts
+from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.times import (
+    ASYNC_DONE,
+    COMPUTE,
+    HOST_TRANSFER,
+    INFEED,
+    MEGACORE,
+    OUTFEED,
+    PART_COUNT,
+    SPARSE_CORE_WAIT,
+    CoreStepTimes,
+    SlowOp,
+)
+
+AllReduce = tuple[int, int, int]
+"""Step, id and duration."""
+
+
+def int64s(values: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def core(
+    ops: Sequence[int],
+    lengths: Sequence[int],
+    names: Sequence[str] | None = None,
+    all_reduces: Sequence[AllReduce] = (),
+    waits: int = 0,
+    slow_ops: tuple[SlowOp, ...] = (),
+) -> CoreStepTimes:
+    """A core with steps of so many ops and such durations, which wait for the host for so long each."""
+    end, duration = np.cumsum(lengths), int64s(lengths)
+    part_ps = np.zeros((len(ops), PART_COUNT), np.int64)
+    part_ps[:, COMPUTE] = duration - waits
+    class_ps = np.zeros((len(ops), len(OP_CLASSES)), np.int64)
+    class_ps[:, OP_CLASSES.index("compute")] = duration - waits
+    class_ps[:, OP_CLASSES.index("idle")] = waits
+    work = np.ones((len(ops), WORK_COUNT))
+    return CoreStepTimes(
+        steps=CoreSteps(tuple(names or map(str, range(len(ops)))), end - duration, end, duration),
+        part_ps=part_ps,
+        class_ps=class_ps,
+        input_ps=np.full(len(ops), waits, np.int64),
+        op_count=int64s(ops),
+        work=work,
+        feed_work=work,
+        all_reduce_step=int64s([step for step, _, _ in all_reduces]),
+        all_reduce_id=int64s([number for _, number, _ in all_reduces]),
+        all_reduce_ps=int64s([duration for _, _, duration in all_reduces]),
+        slow_ops=slow_ops,
+    )
+
+
+def aligned(
+    *cores: CoreStepTimes, source: StepSource = "steps", input_source: InputSource | None = None
+) -> StepGrid | None:
+    return align(cores, source, [f"host0:{at}" for at in range(len(cores))], input_source)
+
+
+def the_grid(*cores: CoreStepTimes, source: StepSource = "steps") -> StepGrid:
+    found = aligned(*cores, source=source)
+    assert found is not None
+    return found
+
+
+# --- steps that the capture cut into -------------------------------------------------------------------------------
+
+
+def test_a_cut_last_step_is_left_out_and_named() -> None:
+    found = the_grid(core([1000, 1000, 1001, 1000, 25], [120, 121, 120, 120, 3]))
+    assert found.names == ("0", "1", "2", "3")
+    assert found.longest_ps.tolist() == [120, 121, 120, 120]
+    sentence = "step 4 was left out: the capture ended inside it (25 ops; the median step has 1,000)"
+    assert found.incomplete == (sentence,)
+    assert found.dropped == 0
+
+
+def test_first_and_last_step_may_both_be_cut_on_all_cores_together() -> None:
+    cores = [core([7, 10, 10, 10, 2], [50, 100, 100, 100, 9]), core([8, 10, 10, 10, 0], [49, 100, 90, 100, 1])]
+    found = the_grid(*cores)
+    assert found.names == ("1", "2", "3")
+    assert found.duration_ps.tolist() == [[100, 100, 100], [100, 90, 100]]
+    assert [sentence.partition(":")[0] for sentence in found.incomplete] == [
+        "step 0 was left out",
+        "step 4 was left out",
+    ]
+    assert "the capture began inside it (15 ops; the median step has 20)" in found.incomplete[0]
+    assert "the capture ended inside it (2 ops; the median step has 20)" in found.incomplete[1]
+
+
+@pytest.mark.parametrize(
+    ("ops", "lengths"),
+    [
+        ([100, 100, 100, 100, 90], [100, 100, 100, 100, 10]),
+        ([100, 100, 100, 100, 10], [100, 100, 100, 100, 90]),
+        ([10, 100, 100, 100, 100], [300, 100, 100, 100, 100]),
+        ([100, 100, 10], [100, 100, 10]),
+        ([100, 89, 100, 100, 10], [100, 100, 100, 100, 10]),
+        ([0, 0, 0, 0, 0], [100, 100, 100, 100, 10]),
+        ([100, 10, 100, 100, 100], [100, 10, 100, 100, 100]),
+    ],
+    ids=[
+        "nearly all ops",
+        "nearly all time",
+        "few ops in a long time",
+        "too few steps to tell",
+        "steps that vary anyway",
+        "no ops",
+        "a short step between long ones",
+    ],
+)
+def test_steps_that_may_be_whole_stay(ops: list[int], lengths: list[int]) -> None:
+    found = the_grid(core(ops, lengths))
+    assert found.longest_ps.tolist() == lengths
+    assert found.incomplete == ()
+
+
+def test_a_step_just_below_both_limits_is_cut() -> None:
+    assert the_grid(core([100, 100, 100, 89], [100, 100, 100, 89])).names == ("0", "1", "2")
+
+
+def test_a_period_is_never_cut() -> None:
+    assert len(the_grid(core([10, 10, 10, 10, 1], [9, 9, 9, 9, 1]), source="modules")) == 5
+
+
+def test_one_core_with_a_whole_last_step_keeps_its_time() -> None:
+    # the step lasts as long as on the slowest core
+    cores = [core([10, 10, 10, 10], [100, 100, 100, 100]), core([10, 10, 10, 1], [100, 100, 100, 5])]
+    assert len(the_grid(*cores)) == 4
+
+
+# --- one host ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_to_match_gives_no_grid() -> None:
+    one = core([5], [10])
+    assert aligned() is None
+    assert aligned(core([], []), core([], [])) is None
+    assert aligned(one, core([5], [10], names=["other"])) is None
+
+
+@pytest.mark.parametrize("unused", [core([], []), core([0, 0], [10, 10])], ids=["no steps", "no ops"])
+def test_a_core_that_ran_nothing_takes_no_part(unused: CoreStepTimes) -> None:
+    one = the_grid(unused, core([5, 5], [9, 9]), unused)
+    assert (one.core_names, one.duration_ps.tolist()) == (("host0:1",), [[9, 9]])
+    assert one.incomplete == ("cores host0:0, host0:2 are left out of the steps: they ran nothing in them",)
+    two = the_grid(core([5, 5], [9, 9]), core([5, 5], [9, 8]), unused)
+    assert two.core_names == ("host0:0", "host0:1")
+    assert two.incomplete == ("core host0:2 is left out of the steps: it ran nothing in them",)
+    assert two.dropped == 0
+
+
+def test_cores_of_which_none_has_ops_all_take_part() -> None:
+    found = the_grid(core([0, 0], [9, 9]), core([0, 0], [9, 8]))
+    assert (len(found.core_names), len(found), found.incomplete) == (2, 2, ())
+
+
+def test_steps_whose_ops_some_core_lost_are_left_out() -> None:
+    cores = [core([5, 5, 0, 5, 0], [10] * 5), core([5, 0, 5, 5, 0], [10] * 5)]
+    found = the_grid(*cores)
+    assert found.names == ("0", "3", "4")  # in the last one nothing ran anywhere
+    assert found.incomplete == ("2 steps were left out: not every core has ops in them",)
+    one = the_grid(core([5, 5, 0, 5], [10] * 4), core([5] * 4, [10] * 4), source="modules")
+    assert one.incomplete == ("1 step was left out: not every core has ops in it",)
+    never = the_grid(core([5, 0], [10] * 2), core([0, 5], [10] * 2))  # that would leave none
+    assert (never.names, never.incomplete) == (("0", "1"), ())
+
+
+def test_all_reduces_follow_their_steps() -> None:
+    reduces = [(0, 11, 5), (1, 12, 6), (1, 13, 7), (3, 14, 8)]
+    cores = [
+        core([5] * 4, [10] * 4, names=["a", "b", "c", "d"], all_reduces=reduces),
+        core([5] * 3, [10] * 3, names=["b", "c", "d"], all_reduces=[(0, 12, 4), (2, 14, 9)]),
+    ]
+    found = the_grid(*cores)
+    assert (found.names, found.dropped) == (("b", "c", "d"), 1)
+    assert [[part.tolist() for part in one] for one in found.all_reduce] == [
+        [[0, 0, 2], [12, 13, 14], [6, 7, 8]],
+        [[0, 2], [12, 14], [4, 9]],
+    ]
+    rows = breakdowns(found)
+    # of core 0, which takes 13 in step b: 12 is done after 4 on core 1, 13 is on no other core
+    assert [(row.all_reduce_compute_ps, row.all_reduce_sync_ps) for row in rows] == [(4 + 7, 2), (0, 0), (8, 1)]
+
+
+def test_all_reduces_of_a_step_that_was_cut_are_gone() -> None:
+    reduces = [(step, 10 + step, 3) for step in range(5)]
+    found = the_grid(core([1, 10, 10, 10, 10], [2, 100, 100, 100, 100], all_reduces=reduces))
+    assert [part.tolist() for part in found.all_reduce[0]] == [[0, 1, 2, 3], [11, 12, 13, 14], [3, 3, 3, 3]]
+
+
+def test_time_that_the_host_waits_counts_as_infeed_where_there_is_none() -> None:
+    cores = [core([5, 5], [10, 10], waits=2), core([5, 5], [10, 10], waits=4)]
+    by_host = aligned(*cores, input_source="host")
+    assert by_host is not None
+    assert by_host.part_ps[:, :, INFEED].tolist() == [[2, 2], [4, 4]]
+    assert [(row.infeed_ps, row.infeed_percent_maximum, row.idle_ps) for row in breakdowns(by_host)] == [(4, 40, 0)] * 2
+    assert not the_grid(*cores).part_ps[:, :, INFEED].any()
+
+
+def test_no_part_is_more_than_the_step_although_an_op_outlasts_it() -> None:
+    parts = np.array([[25, 12, 3, 0, 0, 0, 0], [4, 4, 0, 0, 0, 11, 0]])
+    found = the_grid(replace(core([5, 5], [10, 10]), part_ps=parts))
+    assert found.part_ps.tolist() == [[[10, 10, 3, 0, 0, 0, 0], [4, 4, 0, 0, 0, 10, 0]]]
+    assert [row.infeed_percent_maximum for row in breakdowns(found)] == [100, 40]
+
+
+def test_slow_ops_are_those_of_the_core_with_the_most() -> None:
+    one, other = (SlowOp("1", "a", 5), SlowOp("1", "b", 4)), (SlowOp("1", "a", 8),)
+    cores = [core([5, 5], [10, 20], slow_ops=other), core([5, 5], [10, 20], slow_ops=one)]
+    assert the_grid(*cores).slow_ops == one
+
+
+# --- breakdown -----------------------------------------------------------------------------------------------------
+
+_PARTS = st.lists(st.integers(0, 20), min_size=PART_COUNT, max_size=PART_COUNT)
+
+
+@given(st.lists(st.lists(_PARTS, min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 30))
+@settings(max_examples=100, deadline=None)
+def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int]]], idle: int) -> None:
+    parts = np.array(cores, np.int64)
+    duration = parts.sum(axis=2) + idle
+    found = the_grid(
+        *(replace(core([0] * 3, lengths.tolist()), part_ps=one) for one, lengths in zip(parts, duration, strict=True))
+    )
+    for at, row in enumerate(breakdowns(found)):
+        step = int(found.longest_ps[at])
+        assert step == int(duration[:, at].max())
+        used = row.compute_ps + row.infeed_ps + row.outfeed_ps + row.sparse_core_ps
+        assert row.idle_ps == pytest.approx(max(0.0, step - used))
+        computing = parts[:, at, [COMPUTE, MEGACORE, ASYNC_DONE]].sum(axis=1)
+        assert row.compute_ps == computing.min()
+        assert row.active_ps == pytest.approx(parts[:, at, COMPUTE].mean())
+        assert row.infeed_ps == parts[:, at, INFEED].max()
+        assert row.outfeed_ps == pytest.approx(parts[:, at, OUTFEED].mean())
+        assert row.host_transfer_ps == parts[:, at, HOST_TRANSFER].max()
+        assert row.sparse_core_ps == parts[:, at, SPARSE_CORE_WAIT].max()
+        assert 0 <= row.infeed_percent_minimum <= row.infeed_percent_average + 1e-9
+        assert row.infeed_percent_average <= row.infeed_percent_maximum + 1e-9 <= 100 + 1e-6
+
+
+# --- several hosts -------------------------------------------------------------------------------------------------
+
+
+def shifted(one: StepGrid, first: int, host: str, **fields: object) -> StepGrid:
+    """The same steps of 100 µs, numbered from `first` on and begun as much later, of another host."""
+    names = tuple(str(first + at) for at in range(len(one)))
+    cores = tuple(f"{host}:{at}" for at in range(len(one.core_names)))
+    start = one.start_ps + first * 100_000_000
+    return replace(one, names=names, start_ps=start, core_names=cores, **fields)  # type: ignore[arg-type]
+
+
+def host_grid(reduces: Sequence[AllReduce], first: int, host: str, steps: int = 4, **fields: object) -> StepGrid:
+    return shifted(grid({"compute": 100}, cores=1, steps=steps, all_reduce=[reduces]), first, host, **fields)
+
+
+def test_all_reduces_of_hosts_meet_under_the_shared_steps_numbers() -> None:
+    a = host_grid([(0, 1, 5), (2, 3, 20), (3, 4, 30)], 0, "a")
+    b = host_grid([(0, 3, 50), (1, 4, 10), (3, 6, 7)], 2, "b")
+    found = join_hosts([a, b])
+    assert (found.names, found.dropped, found.core_names) == (("2", "3"), 2, ("a:0", "b:0"))
+    assert [[part.tolist() for part in one] for one in found.all_reduce] == [
+        [[0, 1], [3, 4], [20, 30]],
+        [[0, 1], [3, 4], [50, 10]],
+    ]
+    rows = breakdowns(found)
+    assert [(row.all_reduce_compute_ps, row.all_reduce_sync_ps) for row in rows] == [(20, 30), (10, 20)]
+    assert found.hosts.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ((None, "host"), "host"),
+        (("host", "infeed"), "infeed"),
+        (("infeed", None), "infeed"),
+        ((None, None), None),
+    ],
+)
+def test_infeed_of_any_host_tells_more_than_what_hosts_do(
+    sources: tuple[InputSource | None, InputSource | None], expected: InputSource | None
+) -> None:
+    grids = [host_grid([], 0, name, input_source=source) for name, source in zip("ab", sources, strict=True)]
+    assert join_hosts(grids).input_source == expected
+
+
+def test_sparse_cores_of_hosts_are_taken_together_in_the_shared_steps() -> None:
+    of_a, of_b = np.arange(12).reshape(3, 4), 10 * np.arange(12).reshape(3, 4)
+    found = join_hosts([host_grid([], 0, "a", sparse_core=of_a), host_grid([], 1, "b", sparse_core=of_b)])
+    assert found.names == ("1", "2", "3")
+    assert found.sparse_core is not None
+    # mean time, least compute, mean idle time of a's steps 1 to 3 and b's steps 0 to 2
+    assert found.sparse_core.tolist() == [[0.5, 6.0, 11.5], [5, 6, 7], [44.5, 50.0, 55.5]]
+    one = join_hosts([host_grid([], 0, "a", sparse_core=of_a), host_grid([], 0, "b")])
+    assert one.sparse_core is not None
+    assert one.sparse_core.tolist() == of_a.tolist()
+
+
+def test_steps_cut_on_several_hosts_are_named_once() -> None:
+    cut = ("step 4 was left out: the capture ended inside it (1 ops; the median step has 9)",)
+    found = join_hosts([host_grid([], 0, "a", incomplete=cut), host_grid([], 0, "b", incomplete=cut)])
+    assert found.incomplete == cut
+
+
+def test_names_that_repeat_are_matched_by_time() -> None:
+    a = host_grid([], 0, "a")
+    b = replace(host_grid([], 1, "b"), names=("train",) * 4)
+    found = join_hosts([replace(a, names=("train",) * 4), b])
+    assert (found.names, found.dropped) == (("train",) * 3, 1)
+    assert found.start_ps.tolist() == [100_000_000, 200_000_000, 300_000_000]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_hosts_share_what_all_of_them_have(spec: list[tuple[int, int, int]]) -> None:
+    grids = [
+        shifted(grid({"compute": 90, "idle": 10}, cores=cores, steps=count), first, f"host{at}")
+        for at, (first, count, cores) in enumerate(spec)
+    ]
+    found = join_hosts(grids)
+    shared = set.intersection(*({*range(first, first + count)} for first, count, _ in spec))
+    assert found.names == tuple(map(str, sorted(shared)))
+    assert found.duration_ps.shape == (sum(cores for _, _, cores in spec), len(shared))
+    assert found.dropped == max(count for _, count, _ in spec) - len(shared)
+    assert found.hosts.tolist() == [at for at, (_, _, cores) in enumerate(spec) for _ in range(cores)]
+    assert (found.class_ps.sum(axis=2) == found.duration_ps).all()
+    assert found.start_ps.tolist() == [step * 100_000_000 for step in sorted(shared)]

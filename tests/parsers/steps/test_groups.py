@@ -1,0 +1,462 @@
+"""Groups: what belongs to which root, against hand-known answers, XProf's, and a plain account of the algorithm.
+
+XProf 2.24.2 gives every answer written down here for the same profile; its trace viewer shows them as `group_id`.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder, StatInput
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.events import read_host, read_threads
+from tpuprof.parsers.steps.groups.graph import first_greater
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, Root, event_groups, grouping_line, is_grouped
+
+DEMO = Path(__file__).parents[3] / "tui" / "demo" / "demo.xplane.pb.gz"
+
+US = 1_000_000
+Spec = tuple[str, int, int, Mapping[str, StatInput]]
+"""Name, start and end in microseconds, and stats."""
+
+Threads = Sequence[Sequence[Spec]]
+
+
+def add_lines(space: XSpace, plane_name: str, lines: Sequence[tuple[str, Sequence[Spec]]]) -> PlaneBuilder:
+    plane = PlaneBuilder(space, plane_name, len(space.planes) + 1)
+    for name, events in lines:
+        line = plane.line(name)
+        for event, start, end, stats in events:
+            plane.event(line, plane.event_id(event), start * US, (end - start) * US, **stats)
+    return plane
+
+
+def space_of(threads: Threads, *cores: Sequence[tuple[str, Sequence[Spec]]], kind: str = "TPU") -> XSpace:
+    """A host with these threads, and cores with these lines."""
+    space = XSpace()
+    add_lines(space, "/host:CPU", [(f"thread {at}", events) for at, events in enumerate(threads)])
+    for ordinal, lines in enumerate(cores):
+        add_lines(space, f"/device:{kind}:{ordinal}", lines)
+    return space
+
+
+def grouped(space: XSpace) -> Groups:
+    trace = Trace.from_bytes(space.SerializeToString())
+    host = read_host(trace, GROUP_STATS)
+    assert host is not None
+    cores = [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")]
+    gpus = [plane for plane in trace.planes if plane.name.startswith("/device:GPU:")]
+    streams = [thread for plane in gpus for thread, _ in read_threads(plane, GROUP_STATS)]
+    return event_groups(host, cores, streams, is_grouped(trace))
+
+
+def of_threads(groups: Groups) -> list[list[int]]:
+    return [thread.of_events().tolist() for thread in groups.threads]
+
+
+def of_cores(groups: Groups) -> list[list[int]] | None:
+    return None if groups.cores is None else [core.tolist() for core in groups.cores]
+
+
+def makes(kind: int, number: int) -> dict[str, int]:
+    return {"_pt": kind, "_p": number}
+
+
+def uses(kind: int, number: int) -> dict[str, int]:
+    return {"_ct": kind, "_c": number}
+
+
+def modules(*spans: tuple[int, int, dict[str, int]]) -> list[tuple[str, list[Spec]]]:
+    return [("XLA Modules", [("jit_step", start, end, stats) for start, end, stats in spans])]
+
+
+def steps_of_two_modules() -> XSpace:
+    python = [
+        ("train", 0, 100, {"_r": 1, "step_num": 7}),
+        ("Execute", 10, 20, makes(5, 1)),
+        ("Execute", 30, 40, makes(5, 2)),
+        ("train", 100, 200, {"_r": 1, "step_num": 8}),
+        ("Execute", 110, 120, makes(5, 3)),
+        ("Execute", 130, 140, makes(5, 4)),
+        ("Execute", 210, 220, makes(5, 5)),
+    ]
+    core = modules(*((at, at + 10, uses(5, number)) for number, at in enumerate((90, 150, 190, 250, 300), 1)))
+    return space_of([python], core, core)
+
+
+def test_a_roots_group_holds_what_it_causes() -> None:
+    groups = grouped(steps_of_two_modules())
+    assert groups.roots == (
+        Root(0, "train", 7, 0, 0, 100 * US),
+        Root(1, "train", 8, 0, 100 * US, 200 * US),
+    )
+    assert of_threads(groups) == [[0, 0, 0, 1, 1, 1, -1]]
+    assert of_cores(groups) == [[0, 0, 1, 1, -1]] * 2
+
+
+def test_a_root_in_a_root_of_its_level_begins_no_group() -> None:
+    python = [
+        ("outer", 0, 100, {"_r": 1}),
+        ("inner", 10, 50, {"_r": 1}),
+        ("work", 20, 30, {}),
+        ("high", 60, 90, {"_r": 2}),
+        ("work", 70, 80, {}),
+        ("low", 100, 110, {"_r": 0}),
+        ("outer", 120, 130, {"_r": 1}),
+    ]
+    groups = grouped(space_of([python]))
+    assert [root.name for root in groups.roots] == ["high", "outer", "outer", "low"]
+    assert of_threads(groups) == [[1, 1, 1, 0, 0, 3, 2]]
+
+
+def test_chains_lead_over_threads_and_back() -> None:
+    first = [("a", 0, 100, {"_r": 1}), ("send", 10, 20, makes(5, 1)), ("a", 200, 210, {"_r": 1})]
+    second = [("take", 30, 60, uses(5, 1)), ("send", 40, 50, makes(6, 1)), ("alone", 70, 80, uses(6, 2))]
+    third = [("take", 50, 90, uses(6, 1)), ("inside", 60, 70, {}), ("send", 61, 62, makes(5, 9))]
+    core = modules((100, 110, uses(5, 9)), (120, 130, uses(5, 8)))
+    groups = grouped(space_of([first, second, third], core))
+    assert of_threads(groups) == [[0, 0, 1], [0, 0, -1], [0, 0, 0]]
+    assert of_cores(groups) == [[0, -1]]
+
+
+def test_a_root_may_reach_some_cores_only() -> None:
+    python = [("train", 0, 100, {"_r": 1}), ("Execute", 10, 20, makes(5, 1))]
+    groups = grouped(space_of([python], modules((50, 60, uses(5, 1))), modules((50, 60, {})), [("XLA Ops", [])]))
+    assert of_cores(groups) == [[0], [-1], []]
+
+
+@pytest.mark.parametrize("roots", [0, 1])
+def test_cores_without_groups_have_none(roots: int) -> None:
+    train: Spec = ("train", 0, 100, {"_r": 1})
+    python = [*[train] * roots, ("Execute", 110, 120, makes(5, 1))]
+    groups = grouped(space_of([python], modules((50, 60, uses(5, 1)), (70, 80, {}))))
+    assert groups.cores is None
+    assert of_threads(groups) == [[0] * roots + [-1]]
+    assert len(groups.roots) == roots
+
+
+def test_asynchronous_events_do_not_nest() -> None:
+    python = [
+        ("train", 0, 100, {"_r": 1}),
+        ("async", 10, 90, {"_a": 1}),
+        ("work", 20, 30, {}),
+        ("async", 110, 200, {"_a": 1, "_r": 1}),
+        ("work", 120, 130, {}),
+        ("not", 140, 150, {"_a": 0, "_r": 1}),
+        ("work", 141, 142, {}),
+    ]
+    assert of_threads(grouped(space_of([python]))) == [[0, -1, 0, 1, -1, 2, 2]]
+
+
+def test_an_overlapping_event_ends_nesting() -> None:
+    python = [
+        ("train", 0, 100, {"_r": 1}),
+        ("over", 50, 150, {}),
+        ("inside", 60, 70, {}),
+        ("send", 61, 62, makes(5, 1)),
+    ]
+    groups = grouped(space_of([python], modules((90, 95, uses(5, 1)))))
+    assert of_threads(groups) == [[0, -1, -1, -1]]
+    assert groups.cores is None
+
+
+def test_steps_group_before_modules_and_take_the_links_of_what_they_hold() -> None:
+    python = [("train", 0, 100, {"_r": 1}), ("Execute", 10, 20, {**makes(5, 1)}), ("more", 200, 210, uses(7, 7))]
+    steps: tuple[str, list[Spec]] = ("Steps", [("0", 50, 100, {}), ("1", 100, 150, {}), ("2", 150, 200, {})])
+    inside = [("jit_step", 60, 90, {}), ("jit_step", 110, 120, uses(5, 1)), ("jit_step", 149, 151, uses(5, 1))]
+    marks = ("XLA TraceMe", [("mark", 160, 170, {}), ("mark", 130, 140, makes(7, 7))])
+    groups = grouped(space_of([python], [("XLA Modules", inside), steps, marks]))
+    assert of_cores(groups) == [[-1, 0, -1]]
+    # a line's events are taken in order, so the second mark is looked for in the last step only
+    assert of_threads(groups) == [[0, 0, -1]]
+
+
+def test_a_launch_leads_to_the_modules_that_it_ran() -> None:
+    launch: dict[str, int] = {"device_ordinal": 1, "queue_id": 3, "run_id": (1 << 27) + 5}
+    python = [
+        ("train", 0, 100, {"_r": 1}),
+        ("DoEnqueueProgram", 10, 20, launch),
+        ("CompleteCallbacks", 200, 220, {**launch, "core_type": 0}),
+        ("other", 205, 210, {}),
+        ("CompleteCallbacks", 230, 240, {**launch, "core_type": 1}),
+    ]
+    run: dict[str, int] = {"queue_id": 3, "run_id": 5}
+    core = modules((100, 110, run), (120, 130, {**run, "core_type": 1}), (140, 150, {**run, "run_id": 6}))
+    groups = grouped(space_of([python], core, core))
+    assert of_threads(groups) == [[0, 0, 0, 0, -1]]
+    assert of_cores(groups) == [[-1, -1, -1], [0, -1, -1]]
+
+
+def test_a_request_leads_from_its_queueing_to_its_run() -> None:
+    python = [("train", 0, 100, {"_r": 1}), ("EnqueueRequestLocked", 10, 20, {"request_id": 4, "queue_addr": 1 << 40})]
+    pool = [
+        ("RunProgramRequest", 30, 60, {"request_id": 4, "queue_addr": 1 << 40}),
+        ("TransferH2DRequest", 70, 80, {"request_id": 4, "queue_addr": 2}),
+        ("unheard of", 90, 95, {"request_id": 4, "queue_addr": 1 << 40}),
+    ]
+    assert of_threads(grouped(space_of([python, pool]))) == [[0, 0], [0, -1, -1]]
+
+
+def test_batches_are_roots_by_name() -> None:
+    python = [
+        ("TraceContext", 0, 100, {}),
+        ("ProcessBatch", 10, 20, {}),
+        ("BatchingSessionRun", 30, 40, {"_r": 5}),
+        ("TraceContext", 110, 120, {"_r": 9}),
+    ]
+    groups = grouped(space_of([python]))
+    assert [root.name for root in groups.roots] == ["TraceContext", "ProcessBatch", "TraceContext"]
+    assert of_threads(groups) == [[2, 1, 2, 0]]
+
+
+def test_iterations_of_a_loop_are_the_groups() -> None:
+    def process(start: int, end: int, step: int, iteration: int) -> Spec:
+        return "ExecutorState::Process", start, end, {"id": step, "iter_num": iteration}
+
+    first = [("train", 0, 50, {"_r": 1}), process(60, 90, 1, 1), process(100, 120, 1, 0), process(130, 140, 2, 0)]
+    second = [process(10, 20, 1, 1), ("work", 11, 12, {}), process(95, 99, 1, 0), process(200, 210, 3, 4)]
+    wait: Spec = ("IteratorGetNextOp::DoCompute", 300, 310, {"id": 1, "iter_num": 0})
+    data: Spec = ("InstantiatedCapturedFunction::Run", 400, 410, {"id": 3})
+    groups = grouped(space_of([first, second, [wait, data]]))
+    assert [(root.step_num, root.thread, root.start_ps // US) for root in groups.roots] == [(1, 1, 10), (0, 1, 95)]
+    assert of_threads(groups) == [[-1, 0, 1, -1], [0, 0, 1, -1], [1, -1]]
+
+
+def test_what_tf_data_runs_is_no_root() -> None:
+    python = [
+        ("InstantiatedCapturedFunction::Run", 0, 5, {"id": 3}),
+        ("run", 10, 60, {"_r": 1, "id": 3}),
+        ("inner", 20, 30, {"_r": 1}),
+        ("run", 70, 80, {"_r": 1, "id": 4}),
+    ]
+    assert of_threads(grouped(space_of([python]))) == [[-1, -1, -1, 0]]
+
+
+def test_a_link_of_many_to_many_leads_nowhere() -> None:
+    def of(producers: int, consumers: int) -> list[list[int]]:
+        python: list[Spec] = [("train", 0, 1000, {"_r": 1})]
+        python += [("send", 10 + at, 11 + at, makes(5, 1)) for at in range(producers)]
+        return of_threads(
+            grouped(space_of([python, [("take", 10 * at, 10 * at + 5, uses(5, 1)) for at in range(consumers)]]))
+        )
+
+    assert of(63, 64)[1] == [0] * 64
+    assert of(64, 64)[1] == [-1] * 64
+
+
+def test_a_root_that_links_to_itself_begins_no_group() -> None:
+    python = [("train", 0, 100, {"_r": 1, **makes(5, 1), **uses(5, 1)}), ("train", 200, 300, {"_r": 1})]
+    assert of_threads(grouped(space_of([python]))) == [[-1, 0]]
+
+
+def test_loop_ops_leave_everything_ungrouped() -> None:
+    python = [("train", 0, 100, {"_r": 1}), ("ForOp", 10, 20, {})]
+    assert of_threads(grouped(space_of([python]))) == [[-1, -1]]
+
+
+def test_groups_of_the_profile_stay_where_nothing_else_is_known() -> None:
+    python = [("train", 0, 100, {"_r": 1, "group_id": 50}), ("other", 200, 300, {"group_id": 42})]
+    space = space_of([python], modules((10, 20, {})))
+    assert of_threads(grouped(space)) == [[0, 42]]
+    for plane in space.planes:  # now every plane knows the stat, so the profile counts as grouped
+        if plane.name != b"/host:CPU":
+            plane.stat_metadata[99].id, plane.stat_metadata[99].name = 99, b"group_id"
+    assert of_threads(grouped(space)) == [[50, 42]]
+    assert grouped(space).roots == ()
+    add_lines(space, "Task Environment", [])
+    assert of_threads(grouped(space)) == [[50, 42]]
+    add_lines(space, "/host:metadata", [])
+    assert of_threads(grouped(space)) == [[0, 42]]
+
+
+def test_kernels_belong_to_what_launched_them() -> None:
+    python = [
+        ("launch", 0, 5, {"correlation_id": 1}),
+        ("train", 10, 50, {"_r": 1}),
+        ("launch", 20, 25, {"correlation_id": 1}),
+        ("launch", 30, 35, {"correlation_id": 2}),
+        ("launch", 60, 65, {"correlation_id": 2}),
+    ]
+    stream = [("Stream #1", [("k", 40, 50, {"correlation_id": 1}), ("k", 60, 70, {"correlation_id": 2})])]
+    groups = grouped(space_of([python], stream, kind="GPU"))  # the viewer fills gaps with the last group of the GPU
+    assert [line.of_events().tolist() for line in groups.streams] == [[0, -1]]
+
+
+def test_odd_numbers_and_orders_survive() -> None:
+    python: list[Spec] = [
+        ("late", 500, 600, {"_r": 2**62, "step_num": -(2**63)}),
+        ("backwards", 400, 300, {"_r": -5, "_p": 2**63 - 1, "_pt": 2**62}),
+        ("twice", 500, 600, {"_a": 1, "_c": 2**63 - 1, "_ct": -(2**40)}),
+        ("text", 0, 1000, {"_r": "one", "step_num": "two"}),
+    ]
+    groups = grouped(space_of([python, []], [("Steps", []), ("XLA Modules", [("m", 5, 1, {"_c": "x", "_ct": 1.5})])]))
+    assert groups.roots == (Root(0, "text", None, 0, 0, 1000 * US),)  # of level 0, as the others are in 32 bits
+    assert [len(thread.of_events()) for thread in groups.threads] == [4, 0]
+
+
+def test_a_core_without_events_has_no_grouping_line() -> None:
+    space = space_of([], [("Steps", []), ("XLA Modules", []), ("XLA Ops", [("op", 0, 1, {})])], [])
+    planes = Trace.from_bytes(space.SerializeToString()).planes
+    assert [grouping_line(plane) for plane in planes] == [None, None, None]
+
+
+def test_the_demos_steps_are_its_roots() -> None:
+    trace = Trace.from_bytes(gzip.decompress(DEMO.read_bytes()))
+    host = read_host(trace, GROUP_STATS)
+    assert host is not None
+    groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
+    assert [(root.name, root.step_num) for root in groups.roots] == [("train", 100 + n) for n in range(20)]
+    assert groups.cores is not None
+    assert all(core.tolist() == list(range(20)) for core in groups.cores)
+    sizes = [np.bincount(thread.of_events() + 1).tolist() for thread in groups.threads]
+    assert sizes[0] == [5, *[7] * 20]
+    assert all(size[1:] == [] for size in sizes[5:])
+
+
+@pytest.mark.shared
+def test_a_profile_without_roots_has_no_groups(shared: Path) -> None:
+    trace = Trace.open(str(shared / "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"))
+    host = read_host(trace, GROUP_STATS)
+    assert host is not None
+    groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
+    assert (groups.roots, groups.cores) == ((), None)
+    assert all((thread.of_events() == -1).all() for thread in groups.threads)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40), st.data())
+def test_first_greater(values: list[int], data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=10)) if values else []
+    expected = [
+        next((later for later in range(at + 1, len(values)) if values[later] > values[at]), len(values))
+        for at in places
+    ]
+    assert first_greater(np.array(values, np.int64), np.array(places, np.int64)).tolist() == expected
+
+
+@dataclass
+class Node:
+    """An event of the plain account of XProf's algorithm."""
+
+    start: int
+    end: int
+    stats: dict[str, int]
+    is_host: bool
+    group: int = -1
+    children: list[Node] = field(default_factory=list)
+    parents: list[Node] = field(default_factory=list)
+
+    @property
+    def level(self) -> int | None:
+        return self.stats.get("_r") if self.is_host else None
+
+    def add(self, child: Node) -> None:
+        self.children.append(child)
+        child.parents.append(self)
+
+
+def needs_group(root: Node) -> bool:
+    """Whether no other root of its level leads to a root."""
+    waiting = list(root.parents)
+    seen = {id(root), *(id(node) for node in waiting)}
+    while waiting:
+        node = waiting.pop()
+        if node.level is not None and node.level == root.level:
+            return False
+        waiting += [parent for parent in node.parents if id(parent) not in seen]
+        seen |= {id(parent) for parent in node.parents}
+    return root.group < 0
+
+
+def plain_groups(threads: list[list[Node]], cores: list[list[Node]]) -> int:
+    """Sets the groups of all nodes, an event at a time; returns how many there are."""
+    makers: dict[tuple[int, int], list[Node]] = {}
+    users: dict[tuple[int, int], list[Node]] = {}
+    for nodes in [*threads, *cores]:
+        around: list[Node] = []
+        for node in nodes:
+            if "_p" in node.stats:
+                makers.setdefault((node.stats["_pt"], node.stats["_p"]), []).append(node)
+            if "_c" in node.stats:
+                users.setdefault((node.stats["_ct"], node.stats["_c"]), []).append(node)
+            if node.is_host and not node.stats.get("_a"):
+                while around and not around[-1].start <= node.start <= node.end <= around[-1].end:
+                    around.pop()
+                if around:
+                    around[-1].add(node)
+                around.append(node)
+    for key, found in makers.items():
+        for maker in found:
+            for user in users.get(key, []):
+                maker.add(user)
+    roots = [node for nodes in threads for node in nodes if node.level is not None]
+    roots.sort(key=lambda node: (-(node.level or 0), node.start))
+    count = 0
+    for root in roots:
+        if not needs_group(root):
+            continue
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.group < 0:
+                node.group = count
+                waiting += node.children
+        count += 1
+    return count
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> tuple[list[list[Node]], list[list[Node]]]:
+    """Threads and cores whose events nest, overlap and link at random. No two roots begin at one time."""
+    small = st.integers(0, 3)
+
+    def nodes(is_host: bool, most: int) -> list[Node]:
+        spans = draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 40)), max_size=most))
+        out = []
+        for start, length in sorted(spans, key=lambda span: (span[0], -span[1])):
+            stats: dict[str, int] = {}
+            if draw(st.booleans()):
+                stats |= {"_pt": 5, "_p": draw(small)}
+            if draw(st.booleans()):
+                stats |= {"_ct": 5, "_c": draw(small)}
+            if is_host and draw(small) == 0:
+                stats["_r"] = draw(st.integers(0, 2))
+            if is_host and draw(small) == 0:
+                stats["_a"] = draw(st.integers(0, 1))
+            out.append(Node(start, start + length, stats, is_host))
+        return out
+
+    threads = [nodes(True, 12) for _ in range(draw(st.integers(1, 3)))]
+    cores = [nodes(False, 5) for _ in range(draw(st.integers(0, 2)))]
+    taken: set[int] = set()
+    for node in (node for thread in threads for node in thread if "_r" in node.stats):
+        if node.start in taken:
+            del node.stats["_r"]
+        taken.add(node.start)
+    return threads, cores
+
+
+@given(forests())
+@settings(max_examples=300)
+def test_groups_are_those_of_the_plain_account(forest: tuple[list[list[Node]], list[list[Node]]]) -> None:
+    threads, cores = forest
+
+    def specs(nodes: list[Node]) -> list[Spec]:
+        return [("e", node.start, node.end, dict(node.stats)) for node in nodes]
+
+    on_cores = [[("XLA Modules", specs(nodes))] for nodes in cores]
+    space = space_of([specs(nodes) for nodes in threads], *on_cores)
+    groups = grouped(space)
+    count = plain_groups(threads, cores)
+    assert len(groups.roots) == count
+    assert of_threads(groups) == [[node.group for node in nodes] for nodes in threads]
+    expected = [[node.group for node in nodes] for nodes in cores]
+    assert of_cores(groups) == (expected if any(group >= 0 for core in expected for group in core) else None)

@@ -1,0 +1,441 @@
+"""Profiles that are damaged, hostile or of absurd size, through everything that reads and draws a timeline."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+import pytest
+from textual.geometry import Size
+
+from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.made.timelines import timeline_keys
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.core_ops import FAR_PS, MOST_PS
+from tpuprof.parsers.timeline.details import event_stats
+from tpuprof.parsers.timeline.gaps import gaps
+from tpuprof.parsers.timeline.measure import mean_use, measure
+from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.read.flows import Flow, read_flows
+from tpuprof.parsers.timeline.read.timeline import read_timeline
+from tpuprof.parsers.timeline.search import find
+from tpuprof.parsers.timeline.windows import prepare
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
+from tpuprof.tui.pages.timeline.event_details import event_lines
+from tpuprof.tui.pages.timeline.measured import Measured
+from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.state import TimelineView
+from tpuprof.tui.terminal.theme import AnyLine, palette
+from tpuprof.tui.widgets.line_canvas import Look
+
+HUGE = 2**63 - 1
+LEAST = -(2**63)
+ALL_GLYPHS = (BLOCK, PLAIN, ASCII)
+
+NASTY = (
+    "\x1b[31mred\x1b]0;title\x07",
+    "a\r\nb\tc\x00d\x7f\x9be",
+    "\u202egnp.exe\u2066\u200f",
+    "zero\u200bwidth\u200d\ufeff\u00ad",
+    "e\u0301\u0301\u0301 combining",
+    "שלום العربية",
+    "日本語の名前 한국어",
+    "👩‍👩‍👧 \U000e0041",
+    "\ud7ff\ufffd\ufffe",
+    "   ",
+    "",
+    "ｆｕｌｌ\u2028\u2029",
+)
+"""Names that would ruin a screen if they got there as they are."""
+
+
+def load(space: XSpace | bytes) -> tuple[Timeline, Trace]:
+    trace = Trace.from_bytes(space if isinstance(space, bytes) else space.SerializeToString())
+    return read_timeline(trace, NASTY[0], "host0.xplane.pb", (StepSpan(NASTY[2], 0, 100),)), trace
+
+
+def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
+    """Every line has its exact width in characters that take one cell each, and nothing that a terminal obeys."""
+    for line in lines:
+        text = "".join(span[0] for span in line)
+        assert len(text) == width, text
+        if text.isascii():
+            assert text.isprintable(), text
+            continue
+        assert glyphs.name == "block", text
+        for character in set(text):
+            assert character.isprintable(), repr(character)
+            assert unicodedata.east_asian_width(character) not in "WF", repr(character)
+            assert unicodedata.category(character) not in ("Mn", "Me", "Cf"), repr(character)
+            assert unicodedata.bidirectional(character) not in ("R", "AL"), repr(character)
+
+
+def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> TimelinePage:
+    """Presses every key, then some at random, and draws."""
+    rng = random.Random(seed)
+    prepare(found)
+    page = TimelinePage(found)
+    page.view.flows = read_flows(trace, found)
+    does = timeline_keys(page.view)
+    for key in (*does, *rng.choices(list(does), k=times)):
+        does[key]()
+        width, height, glyphs = rng.randint(60, 200), rng.randint(15, 60), rng.choice(ALL_GLYPHS)
+        lines = page.lines(width, height, glyphs)
+        assert len(lines) == height
+        check(lines, width, glyphs)
+        check([page.status_line(width, glyphs)], width, glyphs)
+        view = page.view
+        assert view.window.span_ps >= view.cells and 0 <= view.row < max(1, len(view.rows))
+        assert view.event is None or view.event[2] < len(found.sections[view.event[0]].tracks[view.event[1]])
+    return page
+
+
+def draw_all(found: Timeline, trace: Trace) -> None:
+    """Draws the details of some events of each track, and what ran in all."""
+    flows = read_flows(trace, found)
+    for at, section in enumerate(found.sections):
+        for number, track in enumerate(section.tracks[:6]):
+            for index in {0, len(track) // 2, len(track) - 1}:
+                event = at, number, index
+                stats = event_stats(trace, track, index)
+                for glyphs, width in zip(ALL_GLYPHS, (100, 60, 30), strict=True):
+                    check(event_lines(found, event, stats, flows.of(*event), None, width, glyphs), width, glyphs)
+    for popup in popups(found):
+        for key in ("", "s", "s", "s", "s", "S", "t", "S", "t"):
+            popup.press(key, None)
+            for width in (60, 80, 200):
+                place = popup.place(Size(width, 30))
+                check(popup.draw(place.width, place.height), place.width, popup.look.glyphs)
+        popup.press("enter", None)
+
+
+def popups(found: Timeline) -> Iterator[Measured]:
+    """What ran in the whole trace, with each set of characters."""
+    span = found.first_ps, found.last_ps
+    measured = measure(found, *span)
+    kinds = [found.sections[share.place[0]].tracks[share.place[1]].kind for share in measured.tracks]
+    view = TimelineView(found)
+    for glyphs in ALL_GLYPHS:
+        yield Measured(Look(palette("mono", False), glyphs), measured, kinds, mean_use(found, *span), view.select)
+
+
+def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:CPU", timestamp_ns: int = 0) -> XSpace:
+    """A line with events of some offsets and durations."""
+    space = XSpace()
+    builder = PlaneBuilder(space, plane, 1)
+    events = builder.line(line, timestamp_ns)
+    for at, (offset, duration) in enumerate(spans):
+        builder.event(events, builder.event_id(f"a{at % 5}"), offset, duration)
+    return space
+
+
+def sound(track: Track) -> None:
+    """No event ends before it begins, and none overlaps the next one of its lane."""
+    assert (track.end_ps >= track.start_ps).all()
+    assert track.lanes[0] == 0 and track.lanes[-1] == len(track) and (np.diff(track.lanes) > 0).all()
+    for number in range(track.depth):
+        lane = track.lane(number)
+        assert (track.start_ps[lane][1:] >= track.end_ps[lane][:-1]).all()
+        assert (np.diff(track.start_ps[lane]) > 0).all()
+
+
+# --- times
+
+
+@pytest.mark.parametrize("line", ["python", "XLA Ops", "Steps"])
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 0)],
+        [(5, 0), (5, 0), (5, 0)],
+        [(0, -5), (10, 5)],
+        [(-50, 20), (0, 10)],
+        [(0, HUGE), (5, HUGE)],
+        [(HUGE, HUGE), (LEAST, LEAST), (0, 1)],
+        [(LEAST, HUGE), (HUGE, 1)],
+        [(0, 100), (50, 100), (50, 10), (60, 100)],
+        [(at, 1000) for at in range(100)],
+        [(7, 10)] * 70,
+        [(at, 4000 - 2 * at) for at in range(2000)],
+        [(2**53 + at, 1) for at in range(50)],
+    ],
+)
+def test_odd_times_are_drawn(spans: list[tuple[int, int]], line: str) -> None:
+    plane = "/host:CPU" if line == "python" else "/device:TPU:0"
+    found, trace = load(one_line(*spans, line=line, plane=plane))
+    (track,) = [one for one in found.sections[0].tracks if not one.is_derived]
+    assert len(track) == len(spans)
+    sound(track)
+    assert -FAR_PS <= found.first_ps <= found.last_ps <= FAR_PS + MOST_PS
+    press_all(found, trace)
+    draw_all(found, trace)
+
+
+def test_times_of_a_line_and_of_its_events_do_not_overflow_together() -> None:
+    for timestamp in (HUGE, LEAST, 2**62):
+        found, trace = load(one_line((HUGE, HUGE), (LEAST, 5), (0, 10), timestamp_ns=timestamp))
+        sound(found.sections[0].tracks[0])
+        press_all(found, trace, times=10)
+
+
+def test_2000_calls_in_one_another_are_2000_lanes_and_drawn_at_once() -> None:
+    found, trace = load(one_line(*((at, 10_000 - 2 * at) for at in range(2000))))
+    (track,) = found.sections[0].tracks
+    assert track.depth == 2000
+    page = press_all(found, trace, times=20)
+    page.view.show_all()
+    page.view.next_event(1)
+    assert gaps(track)[0].tolist() == []
+    draw_all(found, trace)
+
+
+def test_thousands_of_overlapping_events_are_found_and_gone_through() -> None:
+    found, trace = load(
+        one_line(*((at // 2, 10_000) for at in range(3000)), line="Async XLA Ops", plane="/device:TPU:0")
+    )
+    (track,) = found.sections[0].tracks
+    assert track.depth == 3000
+    view = TimelineView(found)
+    view.first_or_last(-1)
+    seen = [view.event]
+    while not view.next_event(1):
+        seen.append(view.event)
+    assert [event[2] for event in seen if event is not None] == list(range(3000))
+    while not view.next_event(-1):
+        seen.pop()
+    assert len(seen) == 1
+    assert find(found, "a").total == 3000
+    press_all(found, trace, times=20)
+
+
+# --- names
+
+
+@pytest.mark.parametrize("plane", ["/host:CPU", "/device:TPU:0", "/device:GPU:0", "/device:CUSTOM:"])
+def test_names_of_any_kind_never_reach_the_screen_as_they_are(plane: str) -> None:
+    space = XSpace()
+    for number, name in enumerate(NASTY):
+        builder = PlaneBuilder(space, plane + name, number)
+        builder.plane.stats.add(metadata_id=builder.stat_id(name), str_value=name.encode("utf-8", "replace"))
+        ops = builder.line("XLA Ops" if number % 2 else name)
+        op = builder.event_id(
+            f"%{name} = {name}",
+            name,
+            hlo_category=name or "x",
+            tf_op=f"jit({name})/{name}/{name}:{name}",
+            source=name,
+            flops=3,
+        )
+        stats: dict[str, StatInput] = {name or "x": name, "_ps": 5, "bytes": 7, "float": 0.5, "raw": name.encode()}
+        builder.event(ops, op, 0, 50, **stats)
+        builder.event(ops, builder.event_id(name + "1"), 60, 40)
+        counters = builder.line("_counters_")
+        for at in range(5):
+            builder.event(counters, builder.event_id(f"power({name})"), 10 * at, 0, **{name or "x": float(at)})
+    space.errors.extend(f"failed: {name}".encode() for name in NASTY)
+    found, trace = load(space)
+    press_all(found, trace)
+    draw_all(found, trace)
+
+
+def test_names_of_a_megabyte_are_cut() -> None:
+    space = XSpace()
+    for name in ("x" * 1_000_000, "\x1b" * 500_000, "語" * 300_000):
+        builder = PlaneBuilder(space, f"/device:TPU:{len(space.planes)}", 1)
+        line = builder.line("XLA Ops")
+        op = builder.event_id(f"%{name}", name, tf_op=f"a/{name}/b:c", source=name, hlo_category=name)
+        stats: dict[str, StatInput] = {"text": name, name: 5}
+        builder.event(line, op, 0, 100, **stats)
+        other = PlaneBuilder(space, f"/device:CUSTOM:{name}", 1)
+        other.event(other.line(name), other.event_id(name), 0, 50)
+    space.warnings.append(b"dropped " + b"y" * 1_000_000)
+    found, trace = load(space)
+    assert max(map(len, found.lost)) <= 1000
+    press_all(found, trace, times=0)
+    draw_all(found, trace)
+
+
+def test_details_have_an_end() -> None:
+    space = one_line((0, 10), (20, 10))
+    for number in range(3000):
+        space.planes[0].stat_metadata[number + 1].name = b"s" * (number % 300)
+        space.planes[0].lines[0].events[0].stats.add(metadata_id=number + 1, int64_value=number)
+    found, trace = load(space)
+    flows = [Flow("out", "flow", 0, 0, 1)] * 5000
+    stats = event_stats(trace, found.sections[0].tracks[0], 0)
+    assert len(stats.of_event) == 3000
+    lines = event_lines(found, (0, 0, 0), stats, flows, None, 80, ASCII)
+    check(lines, 80, ASCII)
+    assert len(lines) < 1000
+    texts = [plain(line).rstrip() for line in lines]
+    assert "and 4,960 more" in texts and "and 2,600 more" in texts
+    longest = next(line for line in texts if line.startswith("s" * 10) and line.endswith("299"))
+    assert "~" in longest  # a long name leaves room for the value
+
+
+# --- metadata, sizes
+
+
+def test_ids_of_any_number_are_no_trouble() -> None:
+    space = one_line(*((10 * at, 5) for at in range(40)))
+    for at, event in enumerate(space.planes[0].lines[0].events):
+        event.metadata_id = (0, -1, 2**62, LEAST, HUGE)[at % 5]
+    for number in (0, -7, 2**62):
+        space.planes[0].event_metadata[number].name = f"id {number}".encode()
+    found, trace = load(space)
+    names = {found.sections[0].tracks[0].label(at) for at in range(40)}
+    assert names == {"id 0", "event -1", f"id {2**62}", f"event {LEAST}", f"event {HUGE}"}
+    press_all(found, trace)
+    draw_all(found, trace)
+
+
+def test_many_ids_without_metadata() -> None:
+    space = one_line(*((10 * at, 5) for at in range(30_000)))
+    for at, event in enumerate(space.planes[0].lines[0].events):
+        event.metadata_id = 3 * at + 7
+    found, trace = load(space)
+    (track,) = found.sections[0].tracks
+    assert len(set(track.key.tolist())) == 30_000 and track.label(29_999) == f"event {3 * 29_999 + 7}"
+    press_all(found, trace, times=5)
+
+
+def test_20000_tracks() -> None:
+    space = XSpace()
+    builder = PlaneBuilder(space, "/host:CPU", 1)
+    for number in range(20_000):
+        line = builder.line(f"thread {number}")
+        for at in range(2):
+            builder.event(line, builder.event_id(f"a{(number + at) % 50}"), 10 * number + 5 * at, 4)
+    found, trace = load(space)
+    assert len(found.sections[0].tracks) == 20_000 and found.event_count == 40_000
+    matches = find(found, "a7")
+    assert (matches.total, matches.names) == (800, 1)
+    press_all(found, trace, times=5)
+    page = TimelinePage(found)
+    view = page.view
+    assert view.filter("thread 1999") == "11 tracks"
+    view.filter("")
+    view.sort()
+    view.move_rows(10**9)
+    check(page.lines(100, 40, BLOCK), 100, BLOCK)
+    popup = next(popups(found))
+    assert popup.row_count() == 20_002
+    draw_all(found, trace)
+
+
+def test_thousands_of_lines_of_ops() -> None:
+    space = XSpace()
+    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    ops = [builder.event_id(f"%a.{at} = f32[] a()", f"a.{at}", tf_op=f"jit(f)/s/a{at}:") for at in range(20)]
+    for number in range(2000):
+        builder.event(builder.line("XLA Ops" if number % 2 else "Async XLA Ops"), ops[number % 20], number, 10)
+    found, trace = load(space)
+    assert sum(track.kind == "ops" for track in found.sections[0].tracks) == 1000
+    press_all(found, trace, times=5)
+
+
+# --- next to nothing
+
+
+def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() -> None:
+    space = XSpace()
+    space.planes.add(name=b"/host:CPU").lines.add(name=b"python")
+    for one in (XSpace(hostnames=[b"h"]), space):
+        found, trace = load(one)
+        assert (found.sections, found.first_ps, found.last_ps, found.event_count) == ((), 0, 0, 0)
+        page = press_all(found, trace)
+        assert page.view.event is None and page.view.rows == []
+        draw_all(found, trace)
+
+
+def test_a_profile_of_counters_alone() -> None:
+    space = XSpace()
+    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    line = builder.line("_counters_", timestamp_ns=1)
+    for at in range(20):
+        builder.event(line, builder.event_id("power"), 10 * at, 0, watts=float(at % 3))
+    found, trace = load(space)
+    assert [one.name for one in found.sections[0].counters] == ["power"]
+    assert (found.first_ps, found.last_ps, found.event_count) == (1000, 1190, 0)
+    press_all(found, trace)
+    draw_all(found, trace)
+
+
+def test_one_event_of_no_duration() -> None:
+    found, trace = load(one_line((0, 0), timestamp_ns=5))
+    assert (found.first_ps, found.last_ps) == (5000, 5000)
+    page = press_all(found, trace)
+    page.view.show_all()
+    page.view.first_or_last(-1)
+    assert page.view.selected is not None and page.view.cursor_ps == 5000
+
+
+def test_counter_values_without_a_number() -> None:
+    space = XSpace()
+    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    line = builder.line("_counters_")
+    for at, value in enumerate((float("nan"), float("inf"), -1e308, 1e308, 5.0)):
+        builder.event(line, builder.event_id("power"), 10 * at, 0, watts=value)
+    found, trace = load(space)
+    press_all(found, trace, times=10)
+
+
+# --- cut and broken files
+
+
+def _whole() -> bytes:
+    space = XSpace()
+    ops = [(f"fusion.{at % 4}", "loop fusion", 100 * at, 90) for at in range(30)]
+    scopes = {f"fusion.{at}": f"jit(f)/layer{at}/add:" for at in range(4)}
+    tpu_plane(space, 0, ops, [("1", 0, 1500), ("2", 1500, 3000)], [("jit_f", 0, 2990)], scopes)
+    host = PlaneBuilder(space, "/host:CPU", 9)
+    line = host.line("python")
+    for at in range(20):
+        host.event(line, host.event_id("call"), 100 * at, 150 - at, flow=at << 2 | 3)
+    return space.SerializeToString()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_profile_cut_anywhere_shows_what_is_left(part: int) -> None:
+    data = _whole()
+    whole, _ = load(data)
+    for cut in range(part, len(data), 40):
+        try:
+            found, trace = load(data[:cut])
+        except ProfileError:
+            assert cut < 20
+            continue
+        assert found.event_count <= whole.event_count
+        for section in found.sections:
+            for track in section.tracks:
+                sound(track)
+        page = TimelinePage(found)
+        check(page.lines(90, 24, ASCII), 90, ASCII)
+        assert found.lost or found.event_count in (0, whole.event_count)
+        with closing(trace):
+            read_flows(trace, found)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_broken_profile_is_drawn_or_refused(seed: int) -> None:
+    rng = random.Random(seed)
+    data = bytearray(_whole())
+    for _ in range(rng.choice((1, 3, 20))):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    if rng.random() < 0.3:
+        begin = rng.randrange(len(data))
+        del data[begin : begin + rng.randrange(200)]
+    try:
+        found, trace = load(bytes(data))
+    except ProfileError:
+        return
+    for section in found.sections:
+        for track in section.tracks:
+            sound(track)
+    press_all(found, trace, seed, times=10)
+    draw_all(found, trace)

@@ -1,0 +1,315 @@
+"""Derived tracks: which ops are one event, names, classes, lanes, and offloads; also against a plain reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsers.timeline.build import track
+from tests.support.build import PlaneBuilder
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.timeline.model import Track
+from tpuprof.parsers.timeline.read.classes import event_names
+from tpuprof.parsers.timeline.read.derived import MOST_LEVELS, derived_tracks
+
+OpEvent = tuple[int, int, str]
+"""Start, end and name of an op."""
+
+Span = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class Op:
+    """What the metadata says of an op."""
+
+    tf_op: str = ""
+    source: str = ""
+    category: str = "loop fusion"
+    text: str = ""
+
+
+def plane_of(ops: dict[str, Op]) -> Plane:
+    """A core's plane that knows these ops, and has no events."""
+    space = XSpace()
+    builder = PlaneBuilder(space, "/device:TPU:0", 1)
+    for name, op in ops.items():
+        stats = {"hlo_category": op.category, "tf_op": op.tf_op, "source": op.source}
+        builder.event_id(op.text or f"%{name} = f32[8] {name}()", name, **{k: v for k, v in stats.items() if v})
+    return Trace(MemorySource(space.SerializeToString(), "test")).planes[0]
+
+
+def derive(
+    ops: dict[str, Op], lanes: Sequence[Sequence[OpEvent]], groups: Sequence[tuple[int, int]] = ((0, 10**9),)
+) -> dict[str, Track]:
+    """The derived tracks by name; ops by lane, all in one step unless groups are given."""
+    plane = plane_of(ops)
+    names = event_names(plane, "core", ())
+    keys = {name: at for at, name in enumerate(ops)}
+    events = [(lane, start, end, keys[name]) for lane, part in enumerate(lanes) for start, end, name in part]
+    grouping = track([(0, start, end, 0) for start, end in groups], kind="steps") if groups else None
+    found = derived_tracks(track(events, kind="ops", of=names), plane, grouping)
+    return {one.name: one for one in found}
+
+
+def spans(found: Track | None) -> list[list[Span]]:
+    """The events of each lane."""
+    if found is None:
+        return []
+    lanes = [range(*found.lane(lane).indices(len(found))) for lane in range(found.depth)]
+    return [[(int(found.start_ps[at]), int(found.end_ps[at]), found.label(at)) for at in lane] for lane in lanes]
+
+
+SCOPES, FRAMEWORK_OPS, SOURCE, OFFLOADS = "Framework Name Scope", "Framework Ops", "Source code", "Host Offload Ops"
+
+LAYERS = {
+    "a": Op("jit(f)/layer_0/dot_general:", "model.py:3", "convolution fusion"),
+    "b": Op("jit(f)/layer_0/add:", "model.py:3"),
+    "c": Op("jit(f)/layer_1/add:", "model.py:4"),
+    "d": Op("jit(f)/mul:", "model.py:4"),
+    "bare": Op(),
+}
+
+
+def test_ops_in_a_row_make_one_event_of_what_they_share() -> None:
+    found = derive(LAYERS, [[(0, 10, "a"), (10, 12, "b"), (20, 25, "b"), (25, 30, "c"), (31, 33, "d"), (40, 45, "c")]])
+    assert list(found) == [SCOPES, FRAMEWORK_OPS, SOURCE]
+    assert spans(found[SCOPES]) == [
+        [(0, 45, "jit(f)")],
+        [(0, 25, "layer_0"), (25, 30, "layer_1"), (40, 45, "layer_1")],
+    ]
+    assert spans(found[FRAMEWORK_OPS]) == [
+        [(0, 10, "dot_general"), (10, 25, "add"), (25, 30, "add"), (31, 33, "mul"), (40, 45, "add")]
+    ]
+    assert spans(found[SOURCE]) == [[(0, 25, "model.py:3"), (25, 45, "model.py:4")]]
+    assert [one.kind for one in found.values()] == ["scopes", "framework_ops", "source"]
+    assert all(one.is_derived and not len(one.place) for one in found.values())
+
+
+def test_ops_without_provenance_break_nothing() -> None:
+    found = derive(LAYERS, [[(0, 1, "bare"), (1, 2, "b"), (2, 5, "bare"), (5, 6, "b"), (6, 7, "bare")]])
+    assert spans(found[SCOPES]) == [[(1, 6, "jit(f)")], [(1, 6, "layer_0")]]
+    assert spans(found[FRAMEWORK_OPS]) == [[(1, 6, "add")]]
+
+
+def test_no_event_spans_two_steps() -> None:
+    found = derive(LAYERS, [[(0, 10, "b"), (10, 20, "b"), (20, 30, "b")]], groups=[(0, 10), (10, 30)])
+    assert spans(found[SCOPES]) == [[(0, 10, "jit(f)"), (10, 30, "jit(f)")], [(0, 10, "layer_0"), (10, 30, "layer_0")]]
+    assert spans(found[SOURCE]) == [[(0, 10, "model.py:3"), (10, 30, "model.py:3")]]
+
+
+def test_outside_of_steps_only_short_gaps_are_bridged() -> None:
+    ops = [[(0, 10, "b"), (30, 40, "b"), (61, 70, "b")]]
+    for groups in ([], [(1000, 2000)]):
+        found = derive(LAYERS, ops, groups=groups)
+        assert spans(found[FRAMEWORK_OPS]) == [[(0, 40, "add"), (61, 70, "add")]]
+        assert spans(found[SCOPES])[1] == [(0, 40, "layer_0"), (61, 70, "layer_0")]
+
+
+def test_what_an_op_encloses_keeps_its_event_whole_outside_of_steps() -> None:
+    ops = {"loop": Op("jit(f)/while:"), "x": Op("jit(f)/while/body/add:")}
+    found = derive(ops, [[(0, 100, "loop")], [(1, 2, "x"), (50, 51, "x")]], groups=[])
+    assert spans(found[SCOPES]) == [[(0, 100, "jit(f)")], [(1, 51, "while")], [(1, 51, "body")]]
+    assert spans(found[FRAMEWORK_OPS]) == [[(0, 100, "while")], [(1, 2, "add"), (50, 51, "add")]]
+
+
+def test_scopes_that_overlap_lie_in_lanes_of_their_own() -> None:
+    ops = {"loop": Op("jit(f)/while:"), "x": Op("other/place/add:"), "y": Op("jit(f)/mul:")}
+    found = derive(ops, [[(0, 100, "loop")], [(10, 20, "x"), (30, 40, "y")]])
+    assert spans(found[SCOPES]) == [[(0, 100, "jit(f)")], [(10, 20, "other"), (30, 40, "jit(f)")], [(10, 20, "place")]]
+
+
+def test_names_are_op_types_and_long_names_are_whole() -> None:
+    ops = {
+        "a": Op("jit(f)/layer/dot_general[dims=1]:"),
+        "b": Op("model/dense/MatMul:MatMul"),
+        "c": Op("no colon here "),
+        "d": Op("jit(f)/layer/add_12:"),
+    }
+    found = derive(ops, [[(at, at + 1, name) for at, name in enumerate(ops)]])[FRAMEWORK_OPS]
+    names = found.names
+    assert [found.label(at) for at in range(4)] == ["dot_general", "MatMul", "no colon here", "add"]
+    assert [names.long_name(int(key)) for key in found.key] == [op.tf_op for op in ops.values()]
+
+
+def test_a_scopes_long_name_is_its_path() -> None:
+    found = derive(LAYERS, [[(0, 1, "b")]])[SCOPES]
+    assert [found.names.long_name(int(key)) for key in found.key] == ["", "jit(f)/layer_0"]
+    assert derive(LAYERS, [[(0, 1, "b")]])[SOURCE].names.long_name(0) == ""
+
+
+def test_only_framework_names_have_scopes() -> None:
+    found = derive({"a": Op("some/path/without type"), "b": Op("alone:")}, [[(0, 1, "a"), (1, 2, "b")]])
+    assert list(found) == [FRAMEWORK_OPS]
+
+
+def test_a_scope_has_the_class_that_takes_most_of_its_time() -> None:
+    ops = {
+        "loop": Op("jit(f)/while:", category="while"),
+        "dot": Op("jit(f)/while/dot_general:", category="convolution fusion"),
+        "copy": Op("jit(f)/while/copy:", category="copy"),
+        "sum": Op("jit(f)/sum/psum:", category="all-reduce"),
+    }
+    found = derive(ops, [[(0, 100, "loop"), (100, 120, "sum")], [(0, 70, "dot"), (70, 99, "copy")]])
+    scopes = {found[SCOPES].label(at): found[SCOPES].event_class(at) for at in range(len(found[SCOPES]))}
+    assert scopes == {"jit(f)": "compute", "while": "compute", "sum": "collective"}
+    framework_ops = {found[FRAMEWORK_OPS].label(at): found[FRAMEWORK_OPS].event_class(at) for at in range(4)}
+    assert framework_ops["dot_general"] == "compute"
+    assert framework_ops["copy"] == "copy"
+
+
+def test_very_deep_paths_are_cut() -> None:
+    found = derive({"a": Op("/".join(["x"] * 5000) + "/add:")}, [[(0, 1, "a")]])[SCOPES]
+    assert found.depth == MOST_LEVELS
+    assert found.label(len(found) - 1).count("x") == 5000 - MOST_LEVELS + 1
+
+
+def test_without_ops_or_metadata_there_is_nothing() -> None:
+    assert derive(LAYERS, []) == {}
+    plane = plane_of(LAYERS)
+    assert derived_tracks(track([(0, 0, 1, 0)]), plane, None) == ()
+    assert derive({"a": Op()}, [[(0, 1, "a")]]) == {}
+
+
+def test_keys_without_metadata_are_passed_over() -> None:
+    plane = plane_of(LAYERS)
+    names = event_names(plane, "core", ["event 99"])
+    found = derived_tracks(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)], of=names), plane, None)
+    assert spans(found[0]) == [[(0, 9, "jit(f)")], [(0, 9, "layer_0")]]
+
+
+# --- offloads
+
+HOST = "f32[8]{0:T(8,128)S(5)}"
+
+
+def offload_ops(*names: str) -> dict[str, Op]:
+    """Ops that move data to or from the host's memory."""
+    return {name: Op(text=f"%{name} = {HOST} {name}()") for name in names}
+
+
+def test_a_copy_lasts_from_its_start_to_its_done() -> None:
+    ops = offload_ops("copy-start.1", "copy-done.1", "copy-start", "copy-done") | {"copy-start.7": Op()}
+    events = [
+        *((0, 1, "copy-start.1"), (1, 2, "copy-start"), (3, 4, "copy-start.7"), (5, 9, "copy-done.1")),
+        *((20, 25, "copy-done"), (30, 31, "copy-start.1"), (31, 35, "copy-done.1"), (40, 41, "copy-start")),
+    ]
+    found = derive(ops, [events])[OFFLOADS]
+    assert spans(found) == [[(0, 9, "offload-copy.1"), (30, 35, "offload-copy.1")], [(1, 25, "offload-copy.0")]]
+    assert found.event_class(0) == "copy"
+    assert found.kind == "async"
+
+
+def test_of_copies_of_one_name_the_first_is_done_first() -> None:
+    ops = offload_ops("copy-start.1", "copy-done.1")
+    events = [(0, 1, "copy-done.1"), (2, 3, "copy-start.1"), (4, 5, "copy-start.1"), (6, 7, "copy-done.1")]
+    events += [(8, 9, "copy-done.1"), (10, 11, "copy-done.1"), (12, 13, "copy-start.1"), (14, 15, "copy-done.1")]
+    found = derive(ops, [events])[OFFLOADS]
+    assert sorted(one for lane in spans(found) for one in lane) == [
+        *((2, 7, "offload-copy.1"), (4, 9, "offload-copy.1"), (12, 15, "offload-copy.1")),
+    ]
+
+
+def test_a_copy_of_no_time_starts_before_it_is_done() -> None:
+    ops = offload_ops("dynamic-slice-done.3", "dynamic-slice-start.3")
+    found = derive(ops, [[(5, 9, "dynamic-slice-done.3")], [(5, 5, "dynamic-slice-start.3")]])[OFFLOADS]
+    assert spans(found) == [[(5, 9, "offload-dynamic-slice.3")]]
+
+
+# --- against a plain reference
+
+PATHS = ("f/a/add:", "f/a/mul:", "f/b/add:", "f/add:", "g/a/add:", "add:", "")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[OpEvent], list[tuple[int, int]]]:
+    """Ops in a row that do not overlap, and steps."""
+    at, events = 0, []
+    for path in draw(st.lists(st.integers(0, len(PATHS) - 1), max_size=25)):
+        at += draw(st.integers(0, 9))
+        end = at + draw(st.integers(1, 4))
+        events.append((at, end, str(path)))
+        at = end
+    borders = sorted(set(draw(st.lists(st.integers(0, 90), max_size=4))))
+    return events, list(pairwise(borders))[:: draw(st.sampled_from((1, 2)))]
+
+
+def reference(events: Sequence[OpEvent], groups: Sequence[tuple[int, int]]) -> tuple[dict[int, list[Span]], list[Span]]:
+    """Scopes by level and framework ops, op by op as XProf's line builder goes about it."""
+    scopes: dict[int, list[Span]] = {}
+    flat: list[tuple[int, int, str, str]] = []
+    before: tuple[list[str], int, int, int] | None = None
+    flat_before: tuple[int, int, int] | None = None
+
+    def group_of(time: int) -> int:
+        return next((at for at, (a, b) in enumerate(groups) if a <= time < b), -1)
+
+    def may_merge(last: tuple[int, int, int], start: int) -> bool:
+        group = group_of(start)
+        return group == last[2] and (group >= 0 or start - last[1] <= 2 * (last[1] - last[0]))
+
+    for start, end, name in events:
+        full = PATHS[int(name)]
+        if not full:
+            continue
+        path = full.split("/")[:-1]
+        merges = before is not None and may_merge(before[1:], start)
+        shared = 0
+        while before is not None and merges and shared < min(len(path), len(before[0])):
+            if path[shared] != before[0][shared]:
+                break
+            shared += 1
+        for level, scope in enumerate(path):
+            row = scopes.setdefault(level, [])
+            if level < shared:
+                row[-1] = (row[-1][0], end, scope)
+            else:
+                row.append((start, end, scope))
+        if path:
+            before = (path, start, end, group_of(start))
+        if flat and flat[-1][3] == full and flat_before is not None and may_merge(flat_before, start):
+            flat[-1] = (flat[-1][0], end, flat[-1][2], full)
+        else:
+            flat.append((start, end, full.split("/")[-1].rstrip(":"), full))
+        flat_before = (start, end, group_of(start))
+    return scopes, [one[:3] for one in flat]
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases())
+def test_derived_events_are_those_of_a_plain_loop(case: tuple[list[OpEvent], list[tuple[int, int]]]) -> None:
+    events, groups = case
+    found = derive({str(at): Op(path) for at, path in enumerate(PATHS)}, [events], groups)
+    scopes, flat = reference(events, groups)
+    assert spans(found.get(SCOPES)) == list(scopes.values())
+    assert spans(found.get(FRAMEWORK_OPS)) == ([flat] if flat else [])
+
+
+@st.composite
+def nested_ops(draw: st.DrawFn) -> list[list[OpEvent]]:
+    """Ops in two lanes, the second's inside of the first's."""
+    outer = [(at * 20, at * 20 + 20, draw(st.sampled_from(["0", "2", "4"]))) for at in range(draw(st.integers(1, 4)))]
+    inner = []
+    for start, _, _ in outer:
+        borders = sorted(set(draw(st.lists(st.integers(start, start + 20), max_size=6))))
+        inner += [(a, b, str(draw(st.integers(0, 6)))) for a, b in zip(borders[::2], borders[1::2], strict=False)]
+    return [outer, inner]
+
+
+@settings(max_examples=200, deadline=None)
+@given(nested_ops())
+def test_no_two_derived_events_of_a_lane_overlap(lanes: list[list[OpEvent]]) -> None:
+    found = derive({str(at): Op(path, source=path) for at, path in enumerate(PATHS)}, lanes)
+    for one in found.values():
+        for lane in spans(one):
+            assert all(a[1] <= b[0] for a, b in pairwise(lane))
+        assert one.lanes[-1] == len(one)
+        assert (np.diff(one.lanes) > 0).all()
+    total = sum(end - start for start, end, _ in lanes[0])
+    assert found[SCOPES].busy_ps == total

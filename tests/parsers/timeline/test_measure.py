@@ -1,0 +1,163 @@
+"""Measuring an interval, against a count of unit cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, names, nested_events, timeline, track
+from tpuprof.parsers.timeline.measure import Measurement, SortKey, measure
+from tpuprof.parsers.timeline.model import Track
+
+TIMES = st.integers(-5, 70)
+
+
+def overlaps(event: LaneEvent, a: int, b: int) -> bool:
+    _, start, end, _ = event
+    return a < b and ((start < b and end > a) if end > start else a <= start < b)
+
+
+def cells(event: LaneEvent, a: int, b: int) -> set[int]:
+    return set(range(max(event[1], a), min(event[2], b)))
+
+
+def sums(one: Measurement, column: str) -> Counter[tuple[int, int]]:
+    out: Counter[tuple[int, int]] = Counter()
+    for of, key, value in zip(one.of_track, one.key, getattr(one, column), strict=True):
+        out[int(of), int(key)] += int(value)
+    return out
+
+
+@given(st.one_of(nested_events(), loose_events()), TIMES, TIMES)
+def test_rows_are_a_count_of_unit_cells(events: list[LaneEvent], a: int, b: int) -> None:
+    found = measure(timeline([track(events)]), a, b)
+    a, b = min(a, b), max(a, b)
+    inside = [event for event in events if overlaps(event, a, b)]
+    assert (found.start_ps, found.end_ps, found.duration_ps) == (a, b, b - a)
+    assert sums(found, "occurrences") == Counter((0, key) for *_, key in inside)
+    total: Counter[tuple[int, int]] = Counter()
+    own: Counter[tuple[int, int]] = Counter()
+    for event in inside:
+        deeper = {cell for other in events if other[0] == event[0] + 1 for cell in cells(other, a, b)}
+        total[0, event[3]] += len(cells(event, a, b))
+        own[0, event[3]] += len(cells(event, a, b) - deeper)
+    assert sums(found, "total_ps") == total
+    assert sums(found, "self_ps") == own
+    share = found.tracks[0]
+    assert share.events == len(inside)
+    assert share.busy_ps == len({cell for event in events for cell in cells(event, a, b)})
+    assert share.busy_fraction == (None if a == b else share.busy_ps / (b - a))
+
+
+@given(nested_events(), TIMES, TIMES)
+def test_self_times_of_nested_events_add_up_to_the_busy_time(events: list[LaneEvent], a: int, b: int) -> None:
+    found = measure(timeline([track(events)]), a, b)
+    assert int(found.self_ps.sum()) == found.tracks[0].busy_ps
+
+
+@given(st.one_of(nested_events(), loose_events()), st.lists(TIMES, min_size=2, max_size=6))
+def test_the_parts_of_an_interval_add_up_to_the_whole(events: list[LaneEvent], borders: list[int]) -> None:
+    one = timeline([track(events)])
+    borders = sorted(borders)
+    whole = measure(one, borders[0], borders[-1])
+    parts = [measure(one, a, b) for a, b in pairwise(borders)]
+    assert whole.tracks[0].busy_ps == sum(part.tracks[0].busy_ps for part in parts)
+    for column in ("total_ps", "self_ps"):
+        added: Counter[tuple[int, int]] = Counter()
+        for part in parts:
+            added.update(sums(part, column))
+        assert +added == +sums(whole, column)
+
+
+@given(st.one_of(nested_events(), loose_events()), TIMES, TIMES)
+def test_the_longest_event_of_a_row_is_one_of_its_own(events: list[LaneEvent], a: int, b: int) -> None:
+    one = track(events)
+    found = measure(timeline([one]), a, b)
+    ordered = sorted(events, key=lambda event: event[:3])
+    for row in found.rows():
+        lengths = [
+            (len(cells(event, found.start_ps, found.end_ps)), -at)
+            for at, event in enumerate(ordered)
+            if event[3] == row.key and overlaps(event, found.start_ps, found.end_ps)
+        ]
+        assert row.longest == -max(lengths)[1]
+        assert row.name == NAMES[row.key]
+        assert row.average_ps == row.total_ps // row.occurrences
+
+
+def small() -> tuple[Track, Track, Track]:
+    ops = track([(0, 0, 10, 0), (0, 10, 30, 1), (1, 12, 20, 2), (1, 22, 24, 2), (0, 40, 44, 0)], kind="ops", name="Ops")
+    copies = track([(0, 0, 8, 3), (1, 4, 12, 3)], kind="async", name="Copies")
+    derived = track([(0, 0, 30, 0)], kind="scopes", is_derived=True)
+    return ops, copies, derived
+
+
+def test_rows_are_sorted_by_what_is_asked_for() -> None:
+    ops, copies, derived = small()
+    found = measure(timeline([ops, copies], [derived]), 0, 100)
+    assert [(share.section, share.track, share.place, share.busy_ps) for share in found.tracks] == [
+        ("Chip 0", "Ops", (0, 0), 34),
+        ("Chip 0", "Copies", (0, 1), 12),
+    ]
+    by: dict[SortKey, list[tuple[str, int]]] = {
+        "self": [("delta", 16), ("alpha", 14), ("beta", 10), ("gamma", 10)],
+        "total": [("beta", 20), ("delta", 16), ("alpha", 14), ("gamma", 10)],
+        "count": [("delta", 2), ("alpha", 2), ("gamma", 2), ("beta", 1)],
+        "name": [("alpha", 0), ("beta", 0), ("delta", 1), ("gamma", 0)],
+        "track": [("alpha", 0), ("beta", 0), ("gamma", 0), ("delta", 1)],
+    }
+    for sort, expected in by.items():
+        rows = found.rows(sort=sort)
+        values = {
+            "self": [row.self_ps for row in rows],
+            "total": [row.total_ps for row in rows],
+            "count": [row.occurrences for row in rows],
+        }.get(sort, [row.place[1] for row in rows])
+        assert list(zip([row.name for row in rows], values, strict=True)) == expected, sort
+    assert [row.name for row in found.rows(limit=2)] == ["delta", "alpha"]
+
+
+def test_asynchronous_events_take_no_time_from_one_another() -> None:
+    found = measure(timeline([small()[1]]), 2, 10)
+    row = found.rows()[0]
+    assert (row.occurrences, row.total_ps, row.self_ps) == (2, 12, 12)
+    assert found.tracks[0].busy_ps == 8
+
+
+def test_tracks_are_those_that_are_asked_for() -> None:
+    ops, copies, derived = small()
+    found = measure(timeline([ops, copies], [derived]), 0, 100, tracks=[(1, 0), (0, 1)])
+    assert [share.place for share in found.tracks] == [(1, 0), (0, 1)]
+    assert [row.section for row in found.rows(sort="track")] == ["Chip 1", "Chip 0"]
+
+
+@pytest.mark.parametrize(("a", "b"), [(5, 5), (100, 200), (-20, -10)])
+def test_where_nothing_runs_there_are_no_rows(a: int, b: int) -> None:
+    found = measure(timeline([small()[0], track([])]), a, b)
+    assert len(found) == 0
+    assert found.rows() == ()
+    assert [share.busy_ps for share in found.tracks] == [0, 0]
+    assert [share.events for share in found.tracks] == [0, 0]
+
+
+def test_many_names_and_few_events() -> None:
+    many = names([f"op.{number}" for number in range(1000)])
+    found = measure(timeline([track([(0, 0, 4, 700), (0, 6, 7, 3), (1, 1, 2, 999)], of=many)]), 1, 100)
+    assert [(row.name, row.total_ps, row.self_ps, row.longest) for row in found.rows()] == [
+        ("op.700", 3, 2, 0),
+        ("op.3", 1, 1, 1),
+        ("op.999", 1, 1, 2),
+    ]
+
+
+def test_times_beyond_thirty_two_bits_and_below_zero_are_exact() -> None:
+    far = 1 << 61
+    found = measure(timeline([track([(0, -far, far, 0), (1, -3, 5, 1)])]), -far, far)
+    assert sums(found, "self_ps") == {(0, 0): 2 * far - 8, (0, 1): 8}
+    assert found.tracks[0].busy_ps == 2 * far
+    assert np.array_equal(found.occurrences, [1, 1])

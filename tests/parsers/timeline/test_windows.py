@@ -1,0 +1,119 @@
+"""Cells of a window against counting event by event."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, track
+from tpuprof.parsers.timeline import windows
+from tpuprof.parsers.timeline.flatten import flattened
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Track, busy_between
+from tpuprof.parsers.timeline.windows import cell_edges, lane_window, rate_window, track_window
+
+_CLASSED = EventNames(None, NAMES, np.array([0, 1, 2, 1], np.uint8))
+_any_events = st.one_of(nested_events(), loose_events())
+
+
+def _track(events: list[LaneEvent]) -> Track:
+    return track(events, of=_CLASSED)
+
+
+def _covered(start: int, end: int, a: int, b: int) -> int:
+    return max(0, min(end, b) - max(start, a))
+
+
+def _union(events: list[tuple[int, int]], a: int, b: int) -> int:
+    return sum(any(start <= at < end for start, end in events) for at in range(a, b))
+
+
+@given(_any_events, st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9), st.sampled_from([1, 2, 64]))
+def test_a_lanes_cells_hold_what_lies_in_them(
+    events: list[LaneEvent], first: int, span: int, cells: int, block: int
+) -> None:
+    one = _track(events)
+    edges = cell_edges(first, first + span, cells)
+    for lane in range(one.depth):
+        with patch.object(windows, "LANE_EVENTS_A_BLOCK", block):
+            window = lane_window(_track(events), lane, edges)
+        part = one.lane(lane)
+        spans = list(zip(one.start_ps[part].tolist(), one.end_ps[part].tolist(), strict=True))
+        for cell in range(cells):
+            a, b = int(edges[cell]), int(edges[cell + 1])
+            inside = [
+                part.start + at for at, (start, end) in enumerate(spans) if start < b and (end > a or start == end >= a)
+            ]
+            assert list(range(int(window.first[cell]), int(window.last[cell]))) == inside
+            wanted = np.zeros(len(CLASSES), np.int64)
+            for start, end, key in zip(
+                one.start_ps[part].tolist(), one.end_ps[part].tolist(), one.key[part], strict=True
+            ):
+                wanted[_CLASSED.classes[key]] += _covered(start, end, a, b)
+            assert window.busy_ps[cell].tolist() == wanted.tolist()
+
+
+@given(nested_events(), st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9))
+def test_flattened_cells_are_as_busy_as_the_track(events: list[LaneEvent], first: int, span: int, cells: int) -> None:
+    one = _track(events)
+    edges = cell_edges(first, first + span, cells)
+    window = track_window(one, edges)
+    spans = [(start, end) for _, start, end, _ in events]
+    for cell in range(cells):
+        a, b = int(edges[cell]), int(edges[cell + 1])
+        assert int(window.busy_ps[cell].sum()) == _union(spans, a, b)
+        assert (window.busy_ps[cell] >= 0).all()
+        inside = sum(start < b and (end > a or start == end >= a) for start, end in spans)
+        assert int(window.count[cell]) == inside
+
+
+@given(loose_events(), st.integers(1, 9))
+def test_overlapping_lanes_never_overfill_a_cell(events: list[LaneEvent], cells: int) -> None:
+    edges = cell_edges(0, 60, cells)
+    window = track_window(_track(events), edges)
+    assert (window.busy_ps.sum(axis=1) <= np.diff(edges)).all()
+    assert (window.busy_ps >= 0).all()
+
+
+@given(_any_events, st.integers(0, 60), st.integers(0, 60))
+def test_busy_time_is_that_of_the_union(events: list[LaneEvent], a: int, b: int) -> None:
+    assert busy_between(_track(events), a, b) == _union([(start, end) for _, start, end, _ in events], a, b)
+
+
+@given(_any_events, st.integers(1, 9))
+def test_work_adds_up_over_the_cells(events: list[LaneEvent], cells: int) -> None:
+    work = np.array([100.0, 0.0, 3.0, 7.0])
+    rate = RateTrack("MXU", _track(events), work, None)
+    edges = cell_edges(0, 60, cells)
+    done = float((rate_window(rate, edges) * np.diff(edges) / 1e12).sum())
+    wanted = sum(work[key] for _, start, _, key in events if start < 60)  # those of no duration do theirs at once
+    assert abs(done - wanted) < 1e-6
+
+
+@given(_any_events, st.integers(-5, 55), st.integers(1, 70))
+def test_a_flattened_window_shows_the_deepest_event_at_each_instant(
+    events: list[LaneEvent], first: int, span: int
+) -> None:
+    one = _track(events)
+    found = flattened(one, first, first + span)
+    assert found is not None
+    flat, origin = found
+    assert (flat.start_ps[1:] >= flat.end_ps[:-1]).all()
+    for at in range(first, first + span):
+        deepest = -1
+        for lane in range(one.depth):
+            for index in range(*one.lane(lane).indices(len(one))):
+                if one.start_ps[index] <= at < max(one.end_ps[index], one.start_ps[index] + 1):
+                    deepest = index
+        shown = np.flatnonzero((flat.start_ps <= at) & (at < flat.end_ps))
+        assert [int(origin[row]) for row in shown] == ([deepest] if deepest >= 0 else [])
+
+
+def test_edges_keep_every_picosecond_far_from_zero() -> None:
+    start = 3 * 10**17
+    edges = cell_edges(start, start + 1000, 7)
+    assert edges[0] == start and edges[-1] == start + 1000
+    assert set(np.diff(edges).tolist()) <= {142, 143}
+    assert cell_edges(5, 5, 4).tolist() == [5, 6, 7, 8, 9]

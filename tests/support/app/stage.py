@@ -1,0 +1,236 @@
+"""Puts the app on a stage: made-up runs and pages, a terminal of choice, and its screen as text."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from tests.support.golden import check_golden as check_file
+from tests.support.made.big_table import big_page
+from tests.support.made.compiled import compiled_modules, memory_over_time
+from tests.support.made.input_pages import input_bound_page
+from tests.support.made.many_hosts import profiles, steady, summaries
+from tests.support.made.pages import training_overview
+from tests.support.made.timelines import launches, two_cores
+from tpuprof.parsers.base.errors import Cancelled, Problem
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.pages.hosts.hosts import HostsPage, hosts_page
+from tpuprof.parsers.pages.input.model import InputPipelinePage
+from tpuprof.parsers.pages.memory import CompiledModules
+from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
+from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Progress
+from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.parsers.timeline.read.flows import Flows
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import Pages, ProgressCallback
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
+
+GOLDEN = Path(__file__).parents[2] / "tui" / "golden"
+ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/nowhere"}
+NOW = 1_763_700_000.0
+DEADLINE_SECONDS = 30.0
+"""Only a hang takes this long."""
+
+
+def host_file(name: str, megabytes: float = 51.5, hours: int = 1) -> HostFile:
+    """A profile file of a host, so many hours old."""
+    return HostFile(name, f"/logs/{name}.xplane.pb", int(megabytes * 1e6), NOW - 3600 * hours, False)
+
+
+BROKEN = Problem("empty_file", "/logs/host2.xplane.pb", "host2.xplane.pb is empty.", "capture it again")
+NEWEST = Run("train_b", "/logs/b", (host_file("host0"), host_file("host1", 862.0)), (BROKEN,))
+OLDER = Run("train_a", "/logs/a", (host_file("host0", 3.25, 2),), ())
+LOGDIR = Logdir("~/logs", (NEWEST, OLDER), ("looked for *.xplane.pb in 3 folders under ~/logs: 3 files in 2 runs",), ())
+
+
+def of_hosts(page: Overview, host: str | None) -> Overview:
+    """A page as that of one host of `NEWEST`, or of all."""
+    return replace(page, hosts=tuple(file.host for file in NEWEST.hosts) if host is None else (host,))
+
+
+class OpsSession:
+    """What the other tabs ask of a session: forty made-up ops, without HLO modules, and a made-up input page."""
+
+    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
+        """A page of a program that waits for input."""
+        return input_bound_page()
+
+    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
+        """The trees."""
+        return op_profile_page(big_page(40), with_idle)
+
+    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
+        """The framework ops, none on the host."""
+        return framework_ops_page(big_page(40), [])
+
+    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
+        """The roofline, without steps."""
+        return roofline_page(big_page(40), [], with_infeed)
+
+    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
+        """No modules."""
+        return ()
+
+    def timeline(self, host: str | None = None) -> Timeline:
+        """Two cores and a host thread."""
+        return two_cores()
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """From the launch of each module to its run."""
+        return launches(timeline)
+
+    def memory(self, host: str | None = None) -> CompiledModules:
+        """The demo's compiled modules."""
+        return compiled_modules()
+
+    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
+        """One device, whose memory is in use in full once."""
+        return memory_over_time()
+
+    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
+        """None."""
+        return ()
+
+    def hosts(self) -> HostsPage:
+        """Two hosts, the second of which holds up the first."""
+        made = profiles({"host0": steady(900), "host1": steady(1000)})
+        return hosts_page(summaries(made))
+
+
+class ReadyPages(OpsSession):
+    """A session that has its page at once.
+
+    Attributes:
+        asked: the hosts that were asked for.
+    """
+
+    def __init__(self, page: Overview) -> None:
+        self.page = page
+        self.asked: list[str | None] = []
+
+    def overview(self, host: str | None = None) -> Overview:
+        """The page."""
+        self.asked.append(host)
+        return of_hosts(self.page, host)
+
+
+class ParkedPages(OpsSession):
+    """A session that decodes until it is let go or cancelled.
+
+    Attributes:
+        started: set once it decodes.
+        let_go: set by the test to let it finish.
+        was_cancelled: set once it has noticed that.
+    """
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+        self.let_go = threading.Event()
+        self.was_cancelled = threading.Event()
+        self._on_progress: ProgressCallback = lambda _: None
+        self._is_cancelled: Callable[[], bool] = lambda: False
+
+    def opened(self, run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
+        """As `loader.OpenSession`."""
+        self._on_progress, self._is_cancelled = on_progress, is_cancelled
+        return self
+
+    def overview(self, host: str | None = None) -> Overview:
+        """Reports progress and waits."""
+        self._on_progress(Progress("host0", 0, 2, 306_000_000, 612_000_000, 4_100_000))
+        self.started.set()
+        while not self.let_go.wait(0.005):
+            if self._is_cancelled():
+                self.was_cancelled.set()
+                raise Cancelled
+        return of_hosts(training_overview(), host)
+
+
+def make_app(
+    pages: Pages | None = None,
+    *,
+    logdir: Logdir = LOGDIR,
+    options: AppOptions | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> TpuprofApp:
+    """The app over made-up runs; every run has the same pages."""
+    options = options or AppOptions()
+    environ = {**ENVIRONMENT, **(environ or {})}
+    shown = pages or ReadyPages(training_overview())
+    return TpuprofApp(
+        "~/logs",
+        options,
+        detect(environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse),
+        find=lambda _: logdir,
+        open_session=shown.opened if isinstance(shown, ParkedPages) else lambda run, progress, cancelled: shown,
+        now=lambda: NOW,
+        environ=environ,
+    )
+
+
+@asynccontextmanager
+async def on_stage(app: TpuprofApp, width: int = 80, height: int = 24) -> AsyncIterator[Pilot[None]]:
+    """Runs the app until its first page, or whatever it shows instead, is there."""
+    async with app.run_test(size=(width, height)) as pilot:
+        await settled(pilot)
+        yield pilot
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Waits until no worker runs and every message is handled."""
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    await pilot.pause()
+    assert isinstance(pilot.app, TpuprofApp)
+    while pilot.app.ops.card_is_late:
+        await asyncio.sleep(0.01)
+        await pilot.pause()
+    await pilot.app.workers.wait_for_complete()  # what the card wanted
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Lets the app work until the condition holds."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await pilot.pause()
+
+
+def strips(app: TpuprofApp) -> list[Strip]:
+    """What the screen shows, line by line."""
+    return app.screen._compositor.render_strips()
+
+
+def frame(app: TpuprofApp) -> str:
+    """The screen's text; a line's blanks at its end are left out."""
+    return "\n".join(strip.text.rstrip() for strip in strips(app)) + "\n"
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compares with the stored frame."""
+    check_file(GOLDEN / f"{name}.txt", text)
+
+
+def check_cells(app: TpuprofApp) -> None:
+    """Every line has exactly the screen's width, and every cell a style with a background."""
+    for strip in strips(app):
+        assert strip.cell_length == app.size.width, strip.text
+        for segment in strip:
+            assert segment.style is not None, segment
+            assert segment.style.bgcolor is not None, segment

@@ -1,0 +1,257 @@
+"""Capturing from within the app: the question, the count-down, the new run, what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from textual.events import Paste
+from textual.geometry import Size
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
+from tests.support.servers.profiler_server import FakeProfiler, profile
+from tests.tui.app.test_keys import Act
+from tpuprof.parsers.capture.model import CaptureProgress, Stage
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.asking import Asker
+from tpuprof.tui.widgets.line_canvas import Look
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    """A logdir with an old run."""
+    folder = tmp_path / "plugins" / "profile" / "2020_01_01_00_00_00"
+    folder.mkdir(parents=True)
+    (folder / "worker-0.xplane.pb").write_bytes(profile())
+    return tmp_path
+
+
+def play(logdir: Path | str, act: Act, options: AppOptions | None = None) -> None:
+    async def run() -> None:
+        app = TpuprofApp(str(logdir), options or AppOptions(), detect(ENVIRONMENT), environ=ENVIRONMENT)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settled(pilot)
+            await act(app, pilot)
+
+    asyncio.run(run())
+
+
+async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
+    """Types addresses into the question."""
+    if app.popups.popup is None:
+        await pilot.press("C")
+    assert isinstance(app.popups.popup, Asker)
+    await pilot.press("ctrl+u", *("space" if key == " " else key for key in text), "enter")
+
+
+def test_a_new_run_is_opened(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        with FakeProfiler() as server:
+            await ask(app, pilot, f"{server.address} 50")
+            await until(pilot, lambda: not app.is_capturing)
+            await settled(pilot)
+        assert app.run_shown is not None
+        assert app.run_shown.name != "2020_01_01_00_00_00"
+        assert "newest of 2 runs" in frame(app)
+        assert "Captured 1 host into " in frame(app) and app.run_shown.name in frame(app).splitlines()[-1]
+        assert len(list((logdir / "plugins" / "profile").iterdir())) == 2
+        await pilot.press("C")
+        assert isinstance(app.popups.popup, Asker)
+        assert app.popups.popup.text == f"{server.address} 50", "what was asked last stands there"
+        check_cells(app)
+
+    play(logdir, act)
+
+
+def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        with FakeProfiler() as server:
+            await ask(app, pilot, f"{server.address} 600000")
+            await until(pilot, lambda: "s left; Esc ends it and keeps what was traced" in frame(app))
+            await pilot.press("q")
+            assert app.is_running and "q again leaves without it, Esc ends and keeps it" in frame(app)
+            await pilot.press("C")
+            assert app.popups.popup is None, "one at a time"
+            await pilot.press("escape")
+            await until(pilot, lambda: not app.is_capturing)
+            await settled(pilot)
+        assert app.run_shown is not None
+        assert app.run_shown.name != "2020_01_01_00_00_00"
+
+    play(logdir, act)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("localhost", "it has no port. Try host:port, such as localhost:9012."),
+        ("localhost 9012", "it has no port. Try host:port, such as localhost:9012."),
+        ("9012", "9012 is no address of a profiler server: it is a port alone. Try localhost:9012."),
+        ("", "No address is given. Try host:port, such as localhost:9012."),
+        ("a:1 9999999", "A duration is 1 to 600,000 ms; this is 9999999."),
+        ("a:1 0", "A duration is 1 to 600,000 ms; this is 0."),
+    ],
+)
+def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: str) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await ask(app, pilot, text)
+        await settled(pilot)
+        assert isinstance(app.popups.popup, Asker)
+        assert said in " ".join(line.strip(" │") for line in frame(app).splitlines()).replace("  ", " ")
+        check_cells(app)
+        await pilot.press("escape")
+        assert app.popups.popup is None
+        assert not app.is_capturing
+
+    play(logdir, act)
+
+
+def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await ask(app, pilot, "localhost:1 10")
+        await until(pilot, lambda: not app.is_capturing)
+        await settled(pilot)
+        assert "No profiler server listens at localhost:1." in frame(app)
+        assert "jax.profiler.start_server(1)" in frame(app)
+        assert app.run_shown is not None
+        assert app.run_shown.name == "2020_01_01_00_00_00"
+
+    play(logdir, act)
+
+
+def test_one_q_leaves_where_there_is_no_room_to_ask(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await ask(app, pilot, f"{server.address} 600000")
+        await until(pilot, lambda: "s left" in frame(app))
+        await pilot.resize_terminal(40, 10)
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running)
+
+    with FakeProfiler() as server:
+        play(logdir, act)
+
+
+def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await ask(app, pilot, f"{server.address} 600000")
+        await until(pilot, lambda: "s left" in frame(app))
+        await pilot.press("q", "j")
+        assert app.is_running and "s left" in frame(app)
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running)
+
+    with FakeProfiler() as server:
+        play(logdir, act)
+    assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
+
+
+def test_the_line_is_edited(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("C", "ctrl+u")
+        popup = app.popups.popup
+        assert isinstance(popup, Asker)
+        app.post_message(Paste("tpu-7:9012\r\n"))
+        await until(pilot, lambda: "> tpu-7:9012_" in frame(app))
+        await pilot.press("left", "backspace", "home", "x", "right", "delete", "end", "left", "left", "9")
+        assert (popup.text, popup.at) == ("xtu-7:9902", 8)
+        assert "> xtu-7:9902" in frame(app)
+        await pilot.press("escape")
+        app.post_message(Paste("lost"))
+        await pilot.press("C")
+        assert isinstance(app.popups.popup, Asker)
+        assert "lost" not in app.popups.popup.text
+
+    play(logdir, act)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (".", "Writes to {logdir}/plugins/profile."),
+        ("plugins/profile/2020_01_01_00_00_00", "Writes to {logdir}/plugins/profile."),
+        ("lone.xplane.pb", "Writes to {logdir}/plugins/profile, for lone.xplane.pb lies there."),
+        ("", "Writes to {here}/plugins/profile, in the working folder, and shows that folder instead of the demo."),
+        (
+            "memory://tpuprof-none/x",
+            "Writes to {here}/plugins/profile, in the working folder, and shows that folder: memory://tpuprof-none/x "
+            "is not a local one.",
+        ),
+    ],
+)
+def test_the_question_says_where_the_run_will_lie(
+    logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("C")
+        asker = app.popups.popup
+        assert isinstance(asker, Asker)
+        lines = ["".join(text for text, _ in line).strip() for line in asker.rows(0, 40, 400)]
+        assert said.format(logdir=logdir, here=here) in lines
+        assert "Writes to" in frame(app) and "/plugins/profile" in frame(app)
+        with FakeProfiler() as server:
+            await ask(app, pilot, f"{server.address} 50")
+            await until(pilot, lambda: not app.is_capturing)
+            await settled(pilot)
+        folder = logdir if "{logdir}" in said else here
+        (written,) = (path for path in folder.glob("plugins/profile/*") if path != old)
+        assert app.run_shown is not None and app.run_shown.name.endswith(written.name)
+        assert written.name in frame(app).splitlines()[-1]
+
+    old = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
+    if given.startswith("lone"):
+        (logdir / given).write_bytes(profile())
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", "/nowhere")
+    path = given if "://" in given else str(logdir / given)
+    play(path, act, AppOptions(demo=not given))
+
+
+def test_leaving_ends_a_capture(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await ask(app, pilot, f"{server.address} 600000")
+        await until(pilot, lambda: "s left" in frame(app))
+
+    with FakeProfiler() as server:
+        play(logdir, act)
+    assert len(list((logdir / "plugins" / "profile").iterdir())) == 1
+
+
+def test_the_words_of_each_stage(logdir: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        def words(*stages: Stage) -> str:
+            app._captured = {
+                str(at): CaptureProgress(str(at), stage, 1500 if stage == "tracing" else None, 2000)
+                for at, stage in enumerate(stages)
+            }
+            return app.capture_words
+
+        assert words() == "Connecting; Esc gives it up"
+        assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps what was traced"
+        assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps what was traced"
+        assert words("receiving") == "Receiving; Esc twice gives it up"
+        assert words("written", "receiving") == "Receiving 2 addresses; Esc twice gives it up"
+
+    play(logdir, act)
+
+
+def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
+    popup = Asker(Look.of(detect(ENVIRONMENT)), "Asks", ["long " * 200], "typed", lambda _: "Not that. " * 30)
+    popup.press("enter", None)
+    place = popup.place(Size(60, 15))
+    lines = ["".join(text for text, _ in line) for line in popup.draw(place.width, place.height)]
+    assert len(lines) == place.height <= 15 and {len(line) for line in lines} == {place.width}
+    assert any("> typed_" in line for line in lines) and "Not that." in lines[-2]
+
+
+@pytest.mark.parametrize(("inside", "where"), [(True, "logdir"), (False, ".")])
+def test_where_a_run_is_written(logdir: Path, inside: bool, where: str) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert app.where_to_write[0] == (str(logdir) if where == "logdir" else where)
+
+    play(logdir, act, AppOptions(demo=not inside))

@@ -1,0 +1,87 @@
+"""Loading a run of several hosts: the page of the first ones on the screen, refined as others come."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.support.app.stage import LOGDIR, OpsSession, make_app, until
+from tests.support.made.many_hosts import straggling_page
+from tests.support.made.pages import training_overview
+from tpuprof.parsers.pages.hosts.hosts import HostsPage
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.app.loader import Loader, PartialPages, Request
+from tpuprof.tui.app.messages import HostsReady, LoadDone, LoadMessage, OverviewReady
+
+
+class Arriving(OpsSession):
+    """A session of three hosts: a page over the first, then, once it is let go, that over all."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def overview(self, host: str | None = None) -> Overview:
+        """The whole."""
+        return training_overview()
+
+    def overview_as_read(self, host: str | None, on_partial: Callable[[Overview, int, int], None]) -> Overview:
+        """As `Session.overview_as_read`."""
+        page = training_overview()
+        on_partial(replace(page, warnings=("1 of 3 hosts so far: the others are still being read",)), 1, 3)
+        assert self.let_go.wait(20)
+        return page
+
+    def hosts(self) -> HostsPage:
+        """A straggler."""
+        return straggling_page()
+
+
+def test_the_loader_posts_pages_over_the_first_hosts() -> None:
+    pages, posted = Arriving(), list[LoadMessage]()
+    assert isinstance(pages, PartialPages) and not isinstance(OpsSession(), PartialPages)
+    pages.let_go.set()
+    loader = Loader(lambda _: LOGDIR, lambda *_: pages, posted.append)
+    loader.work(loader.begin(Request("~/logs")))
+    ready = [message for message in posted if isinstance(message, OverviewReady)]
+    assert [(one.is_partial, one.hosts_done, one.hosts_total) for one in ready] == [(True, 1, 3), (False, None, None)]
+    assert "so far" in ready[0].page.warnings[0] and ready[1].page == training_overview()
+    assert isinstance(posted[-1], LoadDone)
+
+
+def test_the_loader_posts_the_hosts_compared() -> None:
+    posted: list[LoadMessage] = []
+    loader = Loader(lambda _: LOGDIR, lambda *_: Arriving(), posted.append)
+    loader.work(loader.begin(Request("~/logs", pages=("hosts",))))
+    assert [one.page.straggler for one in posted if isinstance(one, HostsReady)] == [2]
+
+
+def test_a_cancelled_load_posts_no_more_pages() -> None:
+    pages, posted = Arriving(), list[LoadMessage]()
+
+    def post(message: LoadMessage) -> None:
+        posted.append(message)
+        if isinstance(message, OverviewReady):
+            loader.cancel()
+            pages.let_go.set()
+
+    loader = Loader(lambda _: LOGDIR, lambda *_: pages, post)
+    loader.work(loader.begin(Request("~/logs")))
+    assert [one.is_partial for one in posted if isinstance(one, OverviewReady)] == [True]
+    assert not any(isinstance(one, LoadDone) for one in posted)
+
+
+def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
+    pages = Arriving()
+    app = make_app(pages)
+
+    async def run() -> None:
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: app.overview.has_page)
+            assert app._loader.is_loading
+            pages.let_go.set()
+            await until(pilot, lambda: not app._loader.is_loading)
+            assert app.overview.has_page
+
+    asyncio.run(run())

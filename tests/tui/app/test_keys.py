@@ -1,0 +1,394 @@
+"""What keys do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+
+from tests.support.app.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, on_stage, settled, until
+from tests.support.made.pages import device_less_overview, training_overview
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.pages.overview.view import OverviewTab
+from tpuprof.tui.widgets.graph_tab import Place
+
+Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
+
+
+def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> TpuprofApp:
+    """Runs one scene."""
+
+    async def run() -> TpuprofApp:
+        stage = app or make_app()
+        async with on_stage(stage, width, height) as pilot:
+            await act(stage, pilot)
+        return stage
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
+def test_keys_that_leave(key: str) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press(key)
+
+    app = play(act)
+    assert not app.is_running
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
+def test_keys_that_leave_from_a_popup(key: str) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark", key)
+        await pilot.pause()
+        assert app._exit
+
+    play(act)
+
+
+def test_escape_goes_back_one_level_and_never_leaves() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "question_mark")
+        assert app.popups.popup is not None
+        await pilot.press("escape")
+        assert app.popups.popup is None
+        assert app.tab_index == 2
+        await pilot.press("escape")
+        assert app.tab_index == 0
+        await pilot.press("escape", "escape")
+        assert app.is_running
+        assert not app._exit
+
+    play(act)
+
+
+def test_tabs() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        seen = []
+        for key in ("1", "4", "tab", "tab", "shift+tab", "right_square_bracket", "left_square_bracket", "2"):
+            await pilot.press(key)
+            seen.append(app.tab_index)
+        assert seen == [0, 3, 4, 0, 4, 0, 4, 1]
+
+    play(act)
+
+
+@pytest.mark.parametrize(
+    ("keys", "tab"),
+    [
+        (("3", "tab"), 3),
+        (("tab", "tab", "shift+tab"), 1),
+        (("question_mark", "tab", "escape"), 0),
+        (("R", "shift+tab", "escape"), 0),
+        (("slash", "tab", "x", "escape"), 0),
+        (("slash", "tab", "escape", "tab"), 1),
+    ],
+)
+def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str, ...], tab: int) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in keys:  # in one go, as a terminal hands on what was typed fast
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.tab_index == tab
+        assert app.focused is None
+
+    play(act)
+
+
+def test_cursor_over_ops_and_steps() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        async def at(*keys: str) -> Place | None:
+            await pilot.press(*keys)
+            return app.overview.place
+
+        assert await at() == Place("findings", 0), "the answer first"
+        assert await at("j", "down") == Place("ops", 0)
+        assert await at("j", "j", "k") == Place("ops", 1)
+        assert await at("up", "up") == Place("findings", 1)
+        assert await at("up", "up", "up") == Place("findings", 0)
+        assert await at("G") == Place("ops", 9)
+        assert await at("j") == Place("ops", 9)
+        assert await at("l") == Place("steps", 3), "the slowest step first"
+        assert await at("right") == Place("steps", 4)
+        assert await at("h", "left") == Place("steps", 2)
+        assert await at("g") == Place("steps", 0)
+        assert await at("h") == Place("steps", 0)
+        assert await at("end") == Place("steps", 5)
+        assert await at("j") == Place("ops", 9), "the other panel's cursor has stayed where it was"
+
+    play(act)
+
+
+def test_selected_op_is_always_in_sight() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        mark = app.look.glyphs.mark
+        for _ in range(11):
+            await pilot.press("j")
+            assert sum(line.startswith(mark) for line in frame(app).splitlines()) == 1
+        await pilot.press("pagedown", "k")
+        assert sum(line.startswith(mark) for line in frame(app).splitlines()) == 1
+
+    play(act)
+
+
+def test_detail_line_names_the_op_in_full() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "Step 103 waited 180 ms" in frame(app).splitlines()[-2]
+        await pilot.press("j", "j", "j")
+        assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
+        await pilot.press("l")
+        assert "step 103  starts at 546 ms  waits for input 49.9%" in frame(app).splitlines()[-2]
+
+    play(act, width=120, height=40)
+
+
+def test_notes_lie_below_the_page() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "host idle: the host recorded" not in frame(app)
+        await pilot.press("pagedown")
+        assert "host idle: the host recorded" in frame(app)
+        await pilot.press("pageup")
+        assert "STEP TIME" in frame(app)
+
+    play(act)
+
+
+def test_resize_keeps_cursor_and_popup() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("G", "w")
+        for width, height in ((120, 40), (40, 10), (70, 20)):
+            await pilot.resize_terminal(width, height)
+            await until(pilot, lambda size=(width, height): app.screen.size == size)  # type: ignore[misc]
+            await pilot.pause()
+        assert app.overview.place == Place("ops", 9)
+        assert "Verdict and notes" in frame(app)
+        assert all(len(line) <= 70 for line in frame(app).splitlines())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.look.glyphs.mark in frame(app)
+
+    play(act)
+
+
+# --- search
+
+
+def test_search_counts_while_typing_and_moves() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        def footer() -> str:
+            return frame(app).splitlines()[-1]
+
+        await pilot.press("slash", "1", "0")
+        assert "6 steps" in footer()
+        assert app.overview.place == Place("steps", 0)
+        await pilot.press("3")
+        assert "1 step " in footer()
+        assert app.overview.place == Place("steps", 3)
+        await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "minus")
+        assert "2 ops" in footer()
+        await pilot.press("enter")
+        assert app.overview.place == Place("ops", 2)
+        await pilot.press("n")
+        assert "match 2 of 2" in footer()
+        assert app.overview.place == Place("ops", 7)
+        await pilot.press("n")
+        assert app.overview.place == Place("ops", 2)
+        await pilot.press("N")
+        assert app.overview.place == Place("ops", 7)
+        await pilot.press("escape", "n")
+        assert app.overview.place == Place("ops", 7), "the search has ended"
+
+    play(act)
+
+
+def test_search_finds_nothing_and_says_so() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", "q", "Q", "1")
+        assert "/qQ1_" in frame(app)
+        assert "no match" in frame(app)
+        await pilot.press("escape")
+        assert app.overview.place == Place("findings", 0)
+        assert app.tab_index == 0
+        assert app.is_running
+
+    play(act)
+
+
+def test_backspace_in_an_empty_prompt_leaves_it() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", "backspace", "2")
+        assert app.tab_index == 1
+
+    play(act)
+
+
+# --- popups
+
+
+def test_choosing_a_run_opens_it() -> None:
+    pages = ReadyPages(training_overview())
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert app.run_shown == NEWEST
+        await pilot.press("R", "j", "enter")
+        await settled(pilot)
+        assert app.run_shown == OLDER
+        assert "one of 2 runs" in frame(app)
+        await pilot.press("R", "escape")
+        assert app.run_shown == OLDER
+
+    play(act, make_app(pages))
+    assert pages.asked == [None, None]
+
+
+def test_choosing_a_host_reads_that_one_only() -> None:
+    pages = ReadyPages(training_overview())
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("H")
+        await settled(pilot)
+        assert isinstance(app.popups.popup, HostsPopup)
+        assert "STRAGGLER" in frame(app)
+        assert app.popups.popup.state.row == 1, "the cursor is on the host that holds up the others"
+        await pilot.press("s", "S", "l", "escape", "k", "G", "enter")
+        await settled(pilot)
+        assert app.host_shown == "host1"
+        assert "host host1" in frame(app)
+        await pilot.press("H")
+        await settled(pilot)
+        await pilot.press("q")
+        assert app.host_shown == "host1"
+        await pilot.press("H")
+        await settled(pilot)
+        await pilot.press("a")
+        await settled(pilot)
+        assert app.host_shown is None
+
+    play(act, make_app(pages))
+    assert pages.asked == [None, "host1", None]
+
+
+def test_filter_of_a_list_ends_before_the_list_closes() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("R", "slash", "x", "x")
+        assert "0 of 2" in frame(app)
+        await pilot.press("enter")
+        assert app.popups.popup is not None
+        await pilot.press("escape")
+        assert "2 runs, by age" in frame(app)
+        await pilot.press("escape")
+        assert app.popups.popup is None
+
+    play(act)
+
+
+def test_palette_lists_only_what_is_possible() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+p")
+        shown = frame(app)
+        assert "Copy the selected name" in shown
+        assert "Show Overview" not in shown, "it is shown already"
+        assert "Next match" not in shown
+        assert "Cancel loading" not in shown
+        await pilot.press("escape", "4", "ctrl+p")
+        assert "Copy the selected name" not in frame(app)
+        assert "Show Overview" in frame(app)
+
+    play(act)
+
+
+def test_palette_does_what_is_chosen() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+p", *"memory", "enter")
+        await pilot.pause()
+        assert app.tab_index == 4
+        await pilot.press("ctrl+p", *"quit", "enter")
+        await pilot.pause()
+        assert app._exit
+
+    play(act)
+
+
+def test_help_names_only_keys_that_do_something() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        assert "Search; in a table, filter" in frame(app)
+        await pilot.press("G")
+        assert "the profile cannot tell" in frame(app)
+        await pilot.press("escape", "5")
+        await settled(pilot)
+        await pilot.press("question_mark")
+        await settled(pilot)
+        assert "Next, previous buffer" in frame(app), "a popup as large as the last one shows its own text"
+        assert "Choose a module, or an allocator" in frame(app)
+        assert "The op's longest run on the timeline" in frame(app)
+
+    play(act)
+
+
+def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("w", "2", "j", "slash", "y", "R")
+        assert app.tab_index == 0
+        assert app.overview.place == Place("findings", 0)
+        assert "Verdict and notes" in frame(app)
+
+    play(act)
+
+
+def test_footer_follows_what_there_is() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "j k op" not in frame(app)
+        assert "search" in frame(app)
+
+    play(act, make_app(ReadyPages(device_less_overview())))
+
+
+# --- copying
+
+
+def test_yank_says_where_it_went(tmp_path: Path) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "j", "j", "y")
+        await settled(pilot)
+        assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
+        assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)
+        await pilot.press("k")
+        assert "Copied" not in frame(app)
+
+    play(act, make_app(environ={"XDG_STATE_HOME": str(tmp_path)}), width=160, height=40)
+    written = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
+    assert written == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general\n"
+
+
+def test_background_swaps() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert not app.look.palette.light
+        await pilot.press("T")
+        assert app.look.palette.light
+        assert isinstance(app.tab, OverviewTab)
+        assert app.tab.look.palette.light
+        await pilot.press("T")
+        assert not app.look.palette.light
+
+    play(act)
+
+
+def test_mouse_shows_tabs_and_chooses_rows() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        column = frame(app).splitlines()[1].index("4 Timeline")
+        await pilot.click(offset=(column, 1))
+        assert app.tab_index == 3
+        await pilot.press("R")
+        row = next(y for y, line in enumerate(frame(app).splitlines()) if "train_a" in line)
+        await pilot.click(offset=(8, row))
+        await settled(pilot)
+        assert app.run_shown == LOGDIR.runs[1]
+
+    play(act)

@@ -1,0 +1,347 @@
+"""Loading: the screen first, progress, cancelling, errors, and loads that overtake each other."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+from textual.worker import WorkerFailed
+
+from tests.support.app.stage import (
+    BROKEN,
+    ENVIRONMENT,
+    LOGDIR,
+    OLDER,
+    OpsSession,
+    ParkedPages,
+    ReadyPages,
+    check_golden,
+    frame,
+    make_app,
+    on_stage,
+    settled,
+    until,
+)
+from tests.support.made.pages import inference_overview, training_overview
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Progress
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import Loader, ProgressCallback, Request
+from tpuprof.tui.app.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import detect
+
+
+class FailingPages(OpsSession):
+    """A session that can't be read."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def overview(self, host: str | None = None) -> Overview:
+        """Raises."""
+        raise self.error
+
+
+def test_first_frame_stands_before_anything_is_looked_for() -> None:
+    frames: list[str] = []
+    release = threading.Event()
+
+    def find(path: str) -> Logdir:
+        frames.append(app.screen._compositor.render_strips()[1].text)
+        release.wait(10)
+        return LOGDIR
+
+    app = TpuprofApp(
+        "~/logs", AppOptions(), detect(ENVIRONMENT), find=find, open_session=lambda *_: ReadyPages(training_overview())
+    )
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: bool(frames))
+            check_golden("searching-80x24", frame(app))
+            release.set()
+            await settled(pilot)
+            assert "STEP TIME" in frame(app)
+
+    asyncio.run(run())
+    assert "1 Overview" in frames[0]
+
+
+def parked(act_on: str = "") -> tuple[TpuprofApp, ParkedPages]:
+    pages = ParkedPages()
+    return make_app(pages), pages
+
+
+async def decoding(pilot: Pilot[None], app: TpuprofApp, pages: ParkedPages) -> None:
+    """Waits until the first progress is on the screen."""
+    await until(pilot, pages.started.is_set)
+    await until(pilot, lambda: "4.1 M" in frame(app))
+
+
+def test_keys_are_answered_while_a_worker_decodes() -> None:
+    app, pages = parked()
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await decoding(pilot, app, pages)
+            check_golden("decoding-80x24", frame(app))
+            await pilot.press("4")
+            assert app.tab_index == 3
+            assert "host 1/2" in frame(app).splitlines()[-1], "progress goes on in the footer"
+            await pilot.press("question_mark", "escape", "R", "escape", "1")
+            assert app.tab_index == 0
+            assert not pages.let_go.is_set()
+            pages.let_go.set()
+            await settled(pilot)
+            assert "STEP TIME" in frame(app)
+
+    asyncio.run(run())
+
+
+def test_escape_cancels_at_once_and_r_loads_again() -> None:
+    app, pages = parked()
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await decoding(pilot, app, pages)
+            await pilot.press("escape")
+            assert "Cancelled" in frame(app)
+            check_golden("cancelled-80x24", frame(app))
+            await until(pilot, pages.was_cancelled.is_set)
+            await settled(pilot)
+            assert "Cancelled" in frame(app)
+            pages.let_go.set()
+            await pilot.press("r")
+            await settled(pilot)
+            assert "STEP TIME" in frame(app)
+
+    asyncio.run(run())
+
+
+def test_leaving_while_decoding_stops_the_thread() -> None:
+    app, pages = parked()
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await decoding(pilot, app, pages)
+            await pilot.press("q")
+
+    asyncio.run(run())
+    assert pages.was_cancelled.is_set()
+    assert app.return_code == 0
+
+
+def test_page_stays_while_another_load_runs_and_is_cancelled() -> None:
+    pages = ParkedPages()
+    app = make_app(pages)
+
+    async def run() -> None:
+        pages.let_go.set()
+        async with on_stage(app) as pilot:
+            pages.let_go.clear()
+            pages.started.clear()
+            await pilot.press("r")
+            await until(pilot, pages.started.is_set)
+            await until(pilot, lambda: "host 1/2" in frame(app).splitlines()[-1])
+            assert "STEP TIME" in frame(app)
+            await pilot.press("escape")
+            assert "Cancelled; this is what was shown before" in frame(app)
+            assert "STEP TIME" in frame(app)
+
+    asyncio.run(run())
+
+
+def test_error_is_a_sentence_with_a_hint_and_where_it_was_searched() -> None:
+    error = ProfileError("corrupt", "host0.xplane.pb is no profile: its third field ends early.", "copy it again")
+    app = make_app(FailingPages(error))
+
+    async def run() -> None:
+        async with on_stage(app):
+            check_golden("failed-80x24", frame(app))
+
+    asyncio.run(run())
+    assert app.return_code in (0, None)
+
+
+def test_nothing_found() -> None:
+    def find(path: str) -> Logdir:
+        raise ProfileError(
+            "not_found", f"{path} does not exist; the nearest folder that does is ~.", "ls", EXIT_NOT_FOUND
+        )
+
+    app = TpuprofApp("~/lgos", AppOptions(), detect(ENVIRONMENT), find=find)
+
+    async def run() -> None:
+        async with on_stage(app) as pilot:
+            text = frame(app)
+            assert "~/lgos does not exist" in text
+            assert "try: ls" in text
+            assert "R runs" not in text
+            await pilot.press("R", "H", "w", "y", "slash", "enter", "n", "j", "l", "G", "ctrl+d")
+            assert app.popups.popup is None
+            assert "~/lgos does not exist" in frame(app)
+
+    asyncio.run(run())
+
+
+def test_unknown_run_and_a_run_without_hosts() -> None:
+    empty = Run("empty", "/logs/empty", (), (BROKEN,))
+    logdir = replace(LOGDIR, runs=(empty, OLDER))
+    error = ProfileError("no_hosts", "Run empty holds no readable profile.", "capture a profile first")
+    app = make_app(FailingPages(error), logdir=logdir)
+
+    async def run() -> None:
+        async with on_stage(app) as pilot:
+            assert "choose among 2 runs" in frame(app)
+            await pilot.press("R")
+            assert "host2.xplane.pb is empty" in frame(app)
+
+    asyncio.run(run())
+    asyncio.run(_unknown_run())
+
+
+async def _unknown_run() -> None:
+    app = make_app(options=AppOptions(run="nope"))
+    async with on_stage(app):
+        assert "nope is the name of no run in ~/logs: train_b, train_a." in " ".join(frame(app).split())
+
+
+def test_run_and_host_of_the_command_line() -> None:
+    pages = ReadyPages(training_overview())
+    app = make_app(pages, options=AppOptions(run="train_a", host="host0"))
+
+    async def run() -> None:
+        async with on_stage(app):
+            assert app.run_shown == OLDER
+
+    asyncio.run(run())
+    assert pages.asked == ["host0"]
+
+
+def test_an_error_of_our_own_is_not_swallowed() -> None:
+    app = make_app(FailingPages(ZeroDivisionError("a bug")))
+
+    async def run() -> None:
+        async with on_stage(app):
+            pass
+
+    with pytest.raises(WorkerFailed, match="a bug"):
+        asyncio.run(run())
+    assert app.return_code == 1
+
+
+def test_newer_load_wins() -> None:
+    first, second = ParkedPages(), ReadyPages(inference_overview())
+    opened: list[Run] = []
+
+    def open_session(run: Run, on_progress: object, is_cancelled: object) -> ParkedPages | ReadyPages:
+        opened.append(run)
+        return first.opened(run, on_progress, lambda: False) if len(opened) == 1 else second  # type: ignore[arg-type, return-value]
+
+    app = TpuprofApp("~/logs", AppOptions(), detect(ENVIRONMENT), find=lambda _: LOGDIR, open_session=open_session)
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await decoding(pilot, app, first)
+            await pilot.press("R", "j", "enter")
+            await until(pilot, lambda: "STEP TIME inferred" in frame(app))
+            first.let_go.set()  # the older load, which nobody can stop, is done only now
+            await settled(pilot)
+            assert "STEP TIME inferred" in frame(app)
+            assert app.run_shown == OLDER
+
+    asyncio.run(run())
+
+
+# --- the loader alone
+
+
+class Clock:
+    """Seconds by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.seconds
+
+
+class ManyChunks(OpsSession):
+    """A session that reports 1,000 chunks in ten seconds of its clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.on_progress: ProgressCallback = lambda _: None
+
+    def opened(self, run: Run, on_progress: ProgressCallback, is_cancelled: object) -> ManyChunks:
+        """As `loader.OpenSession`."""
+        self.on_progress = on_progress
+        return self
+
+    def overview(self, host: str | None = None) -> Overview:
+        """Decodes."""
+        for chunk in range(1000):
+            self.clock.seconds += 0.01
+            self.on_progress(Progress("host0", 0, 1, chunk + 1, 1000, chunk * 5))
+        return training_overview()
+
+
+def test_progress_is_thinned_out_by_time_and_estimates_what_is_left() -> None:
+    clock = Clock()
+    posted: list[LoadMessage] = []
+    loader = Loader(lambda _: LOGDIR, ManyChunks(clock).opened, posted.append, clock)
+    loader.work(loader.begin(Request("~/logs")))
+    progress = [message for message in posted if isinstance(message, LoadProgress)]
+    assert 60 <= len(progress) <= 67
+    assert isinstance(posted[0], RunsFound)
+    assert [type(message) for message in posted[-2:]] == [OverviewReady, LoadDone]
+    assert progress[0].seconds_left is None, "too early to say"
+    for message in progress[10:]:
+        assert message.seconds_left == pytest.approx(10.0 - message.progress.bytes_done / 100, abs=0.02)
+
+
+def test_a_cancelled_load_posts_nothing_more() -> None:
+    posted: list[LoadMessage] = []
+    loader = Loader(lambda _: LOGDIR, lambda *_: ReadyPages(training_overview()), posted.append)
+    job = loader.begin(Request("~/logs"))
+    assert loader.is_loading
+    assert loader.cancel()
+    assert not loader.cancel()
+    loader.work(job)
+    assert not posted
+    assert not loader.is_loading
+
+
+def test_session_is_kept_for_another_host_of_the_same_run() -> None:
+    opened: list[Run] = []
+    pages = ReadyPages(training_overview())
+    posted: list[LoadMessage] = []
+
+    def open_session(run: Run, *_: object) -> ReadyPages:
+        opened.append(run)
+        return pages
+
+    loader = Loader(lambda _: LOGDIR, open_session, posted.append)
+    for request in (Request("x"), Request("x", host="host1"), Request("x", run_name="train_a"), Request("x")):
+        loader.work(loader.begin(request))
+    assert [run.name for run in opened] == ["train_b", "train_a", "train_b"]
+    assert pages.asked == [None, "host1", None, None]
+    generations = [message.generation for message in posted]
+    assert generations == sorted(generations)
+    assert [loader.is_current(message) for message in posted] == [generation == 4 for generation in generations]
+
+
+def test_errors_of_the_profile_are_posted() -> None:
+    posted: list[LoadMessage] = []
+    error = ProfileError("corrupt", "It is broken.")
+    loader = Loader(lambda _: LOGDIR, lambda *_: FailingPages(error), posted.append)
+    loader.work(loader.begin(Request("x")))
+    assert isinstance(posted[-1], LoadFailed)
+    assert posted[-1].error is error

@@ -1,0 +1,111 @@
+"""The command ``oom`` without a screen: what it answers, what it refuses, and what it does not import."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.made.oom import MESSAGE
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.tui.cli.main import main
+from tpuprof.tui.cli.oom import oom_parser, run_oom
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(MESSAGE)
+    return path
+
+
+def refused(*arguments: str) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        run_oom(oom_parser().parse_args(arguments))
+    return caught.value
+
+
+def test_text_where_there_is_no_terminal(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["oom", str(log)]) == EXIT_OK
+    shown = capsys.readouterr()
+    assert "train.log:2: out of memory, compile time" in shown.out and "OVER BY 12.06 GiB (+77%)" in shown.out
+    assert "Printing the report instead of opening the screen." in shown.err
+
+
+@pytest.mark.parametrize("option", [["--json"], ["--format", "json"]])
+def test_json(log: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["oom", str(log), *option]) == EXIT_OK
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    (report,) = document["reports"]
+    assert document["schema"] == "tpuprof.oom/1" and shown.err == ""
+    assert [round(item["size_bytes"] / 2**30, 2) for item in report["buffers"]] == [7.81, 4.0]
+    assert report["buffers"][1]["source"] == "train/models.py:53" and report["at_line"] == 2
+    assert report["advice"] and all(at in (0, 1) for item in report["advice"] for at in item["buffers"])
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(MESSAGE.encode())))
+    assert main(["oom", "-", "--md"]) == EXIT_OK
+    assert capsys.readouterr().out.startswith("### Out of memory: `jit_train_step`, compile time")
+
+
+def test_a_report_goes_to_a_file(log: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    assert main(["oom", str(log), "--output", str(folder / "oom.txt"), "--width", "80", "--ascii"]) == EXIT_OK
+    text = (folder / "oom.txt").read_text()
+    assert text.isascii() and max(map(len, text.splitlines())) <= 80
+    assert refused(str(log), "--output", str(log)).exit_code == EXIT_USAGE
+    assert log.read_text() == MESSAGE
+
+
+def test_what_is_no_log(log: Path, tmp_path: Path) -> None:
+    assert refused(str(tmp_path / "none.log")).exit_code == EXIT_NOT_FOUND
+    assert refused(str(log / "below")).exit_code == EXIT_NOT_FOUND
+    assert "is a folder" in refused(str(tmp_path)).sentence
+    assert refused("a\0b").exit_code == EXIT_UNREADABLE
+
+
+def test_a_compressed_log_is_read_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(MESSAGE.encode()))
+    assert main(["oom", str(tmp_path / "log.gz"), "--md"]) == EXIT_OK
+    assert "OVER BY 12.06 GiB" in capsys.readouterr().out
+
+
+def test_a_log_without_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.xplane.pb"
+    path.write_bytes(b"\0\xff\n" * 5)
+    error = refused(str(path), "--json")
+    assert error.exit_code == EXIT_NOT_FOUND and "(5 lines read)" in error.sentence
+    assert error.hint == f"tpuprof-tui {path}"
+    path.write_bytes(b"")
+    assert "(0 lines read)" in refused(str(path)).sentence
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["oom"],
+        ["oom", "x", "--limit", "-1"],
+        ["oom", "x", "--format", "csv"],
+        ["oom", "x", "--json", "--md"],
+        ["oom", "x", "--format", "text", "--json"],
+    ],
+)
+def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == EXIT_USAGE
+    assert "try: tpuprof-tui oom --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "banned"), [(["LOG", "--json"], ("textual", "rich")), (["--help"], ("numpy",))])
+def test_what_it_does_not_import(log: Path, arguments: list[str], banned: tuple[str, ...]) -> None:
+    words = [str(log) if word == "LOG" else word for word in arguments]
+    code = "import sys; from tpuprof.tui.cli.main import main; code = main(); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, "oom", *words], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stderr.split() if name.split(".")[0] in banned]

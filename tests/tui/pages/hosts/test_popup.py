@@ -1,0 +1,46 @@
+"""The popup that compares hosts: what its keys do beyond the last host, and its foot on a narrow screen."""
+
+from __future__ import annotations
+
+from textual.geometry import Size
+
+from tests.support.made.many_hosts import straggling_page
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.pages.hosts.popup import HostsPopup
+from tpuprof.tui.terminal.theme import palette
+from tpuprof.tui.widgets.line_canvas import Look
+
+
+def popup_of(opened: list[str | None], width: int = 80) -> HostsPopup:
+    popup = HostsPopup(Look(palette("truecolor", False), BLOCK), "Hosts", straggling_page(), opened.append)
+    popup.place(Size(width, 24))
+    return popup
+
+
+def drawn(popup: HostsPopup, width: int = 80) -> list[str]:
+    return ["".join(text for text, _ in line) for line in popup.draw(width, popup.room + 2)]
+
+
+def test_the_end_of_the_hosts_is_a_stop_on_the_way_to_the_notes() -> None:
+    opened: list[str | None] = []
+    popup = popup_of(opened)
+    drawn(popup)
+    popup.press("G", "G")
+    assert popup.state.row == 4  # host4, which is left out
+    assert any("host4 left out" in line for line in drawn(popup))
+    popup.press("enter", None)
+    assert popup.is_open and not opened
+    popup.press("j", "j")
+    assert any("─ Notes ─" in line for line in drawn(popup))
+    popup.press("enter", None)
+    assert popup.is_open and not opened
+    popup.press("k", "k")
+    popup.press("k", "k")
+    drawn(popup)
+    popup.press("enter", None)
+    assert opened == ["host3"] and not popup.is_open
+
+
+def test_the_foot_keeps_the_way_out_on_a_narrow_screen() -> None:
+    popup = popup_of([], width=60)
+    assert "Esc back" in drawn(popup, 60)[-1]

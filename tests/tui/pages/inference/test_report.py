@@ -1,0 +1,172 @@
+"""Inference reports: golden texts of made profiles, the contract's keys, reasons for all that is null, hostile names.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.build import PlaneBuilder
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tests.support.made.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.pages.inference.drawing import inference as draw
+from tpuprof.tui.pages.inference.report import inference_csv, inference_json, inference_markdown, inference_report
+from tpuprof.tui.report.render import FORMATS, Format, Look
+
+GOLDEN = Path(__file__).parent / "golden"
+LOOKS = {
+    "80-block": Look(80, ascii_only=False, color=False),
+    "80-ascii": Look(80, ascii_only=True, color=False),
+    "120-block": Look(120, ascii_only=False, color=False),
+}
+EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
+
+
+def of_requests() -> InferencePage:
+    return inference([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
+
+
+def of_batches() -> InferencePage:
+    return inference([read_requests(batching_profile())], ["server-0"], is_training=None)
+
+
+def of_runs() -> InferencePage:
+    """Two cores with 40 runs launched four at a time, the last one slow, and one run of another module."""
+    runs = [("jit_f(123)", 1000 * at, 1000 * at + 700 + 5 * (at % 7) + 400 * (at == 40)) for at in range(1, 41)]
+    other = [(name, start + 20, end + 20) for name, start, end in runs]
+    space = modules_profile([[*runs, ("jit_init(4)", 100, 130)], other])
+    return inference([read_requests(space)], ["host0"], is_training=False)
+
+
+def of_training() -> InferencePage:
+    space = modules_profile([[("jit_step(1)", 100 * at, 100 * at + 90) for at in range(1, 5)]])
+    return inference([read_requests(space)], ["host0"], is_training=True, warnings=["host1 could not be read"])
+
+
+def of_nothing() -> InferencePage:
+    space = XSpace()
+    PlaneBuilder(space, "/host:CPU", 1).line("main")
+    return inference([read_requests(space)], ["host0"], None, "no device plane in this profile")
+
+
+PAGES: dict[str, Callable[[], InferencePage]] = {
+    "requests": of_requests,
+    "batches": of_batches,
+    "runs": of_runs,
+    "training": of_training,
+    "nothing": of_nothing,
+}
+
+
+def run_of(page: InferencePage) -> Run:
+    return Run("2026_11_21_03_00_00", f"/logs/{page.hosts[0]}", (), ())
+
+
+def hostile(name: str) -> InferencePage:
+    page = of_runs()
+    rows = tuple(replace(row, name=name) for row in page.rows)
+    unknown = {"average.host_ms": name}
+    return replace(page, hosts=(name,), subject=name, rows=rows, note=name, unknown=unknown, warnings=(name,))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_reports_are_as_they_were(name: str, form: Format) -> None:
+    page = PAGES[name]()
+    check_golden(GOLDEN / f"inference_{name}.{form}", inference_report(page, run_of(page), form, LOOKS["80-block"]))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("look", LOOKS)
+def test_texts_are_as_they_were(name: str, look: str) -> None:
+    page = PAGES[name]()
+    text = inference_report(page, run_of(page), "text", LOOKS[look])
+    check_golden(GOLDEN / f"inference_{name}-{look}.txt", text)
+    assert all(len(line) <= LOOKS[look].width for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_null_has_a_reason_of_its_own_and_every_reason_a_null(name: str) -> None:
+    page = PAGES[name]()
+    document = json.loads(inference_json(page, run_of(page)))
+    assert set(nulls(document)) == set(document["unknown"]) == set(page.unknown)
+    assert document["unknown"] == dict(page.unknown)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_keys_of_the_contract_are_there(name: str) -> None:
+    page = PAGES[name]()
+    document = json.loads(inference_json(page, run_of(page)))
+    assert list(document)[:3] == ["schema", "run", "warnings"]
+    assert document["schema"] == "tpuprof.inference/1"
+    assert document["sessions"] == page.sessions
+    keys = {"percentile", "total_ms", "host_ms", "device_ms", "communication_ms"}
+    assert all(set(row) == keys for row in document["percentiles"])
+    assert [row["percentile"] for row in document["percentiles"]] == ([*PERCENTILES] if page.sessions else [])
+
+
+def test_figures_are_milliseconds() -> None:
+    document = json.loads(inference_json(of_requests(), run_of(of_requests())))
+    assert document["percentiles"][0]["total_ms"] == 0.13 and document["average"]["device_ms"] == 0.033
+    rows = list(csv.DictReader(io.StringIO(inference_csv(of_requests()))))
+    assert [row["percentile"] for row in rows] == ["50.0", "75.0", "90.0", "99.0", "99.9", "average"]
+    assert [float(row["host_ms"]) for row in rows] == [0.079, 0.087, 0.095, 0.095, 0.095, 0.079]
+
+
+def test_a_limit_is_one_of_models_or_modules() -> None:
+    page = of_runs()
+    assert len(json.loads(inference_report(page, run_of(page), "json", LOOKS["80-block"], 1))["rows"]) == 1
+    assert len(json.loads(inference_report(page, run_of(page), "json", LOOKS["80-block"], 0))["rows"]) == 2
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_come_out_harmless(form: Format) -> None:
+    page = hostile(EVIL)
+    text = inference_report(page, replace(run_of(page), name=EVIL, path=EVIL), form, LOOKS["80-block"])
+    assert all(printable(line) == line for line in text.split("\n"))
+    text.encode("utf-8")
+    assert "<b>" not in inference_markdown(page, run_of(page)).replace("\\<b\\>", "")
+
+
+@given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
+@settings(max_examples=60, deadline=None)
+def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
+    lines = draw(PAGES[name](), width, glyphs)
+    assert {line_width(line) for line in lines} == {width}
+    assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
+
+
+@given(st.text(max_size=40), st.sampled_from([BLOCK, ASCII]))
+@settings(max_examples=60, deadline=None)
+def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
+    page = replace(hostile(name), source="requests")
+    assert {line_width(line) for line in draw(page, 80, glyphs)} == {80}
+
+
+@given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_bars_show_every_part(total: float, host: float, device: float) -> None:
+    page = of_requests()
+    parts = (total * host, total * (1 - host) * device, total * (1 - host) * (1 - device))
+    latency = Latency(sum(parts), *parts)
+    page = replace(page, average=latency, percentiles=tuple(replace(one, latency=latency) for one in page.percentiles))
+    bars = [plain(line) for line in draw(page, 100, PLAIN) if plain(line).startswith(" average ")]
+    for letter, part in zip("HDT", parts, strict=True):
+        assert (letter in bars[0]) == (part > 0)
+    assert sum(bars[0].count(letter) for letter in "HDT") == 100 - 1 - 8 - 4 * 10 - 3

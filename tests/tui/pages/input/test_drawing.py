@@ -1,0 +1,244 @@
+"""The input pipeline page in cells: committed frames, and what must hold for every page and width."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.golden import check_golden
+from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
+from tpuprof.parsers.pages.input.input import stages_of
+from tpuprof.parsers.pages.input.model import StepWait
+from tpuprof.tui.draw.columns import AXIS
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.input.drawing import (
+    InputCursor,
+    compose_input,
+    host_bars,
+    input_pipeline,
+    input_verdict,
+    op_rows,
+)
+from tpuprof.tui.pages.input.waits import axis_top, wait_columns, wait_detail, wait_graph
+
+GOLDEN = Path(__file__).parent / "golden"
+GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
+SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
+
+
+def frame(lines: list[Line]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("glyphs", ["block", "ascii"])
+@pytest.mark.parametrize("page", INPUT_PAGES)
+def test_frames(page: str, glyphs: str, size: str) -> None:
+    width, height = SIZES[size]
+    lines = input_pipeline(INPUT_PAGES[page](), width, height, GLYPHS[glyphs])
+    check_golden(GOLDEN / f"input-{page}-{glyphs}-{size}.txt", frame(lines))
+
+
+def test_a_frame_with_both_cursors() -> None:
+    drawn = compose_input(input_bound_page(), 120, 36, BLOCK, InputCursor(step=1, op=3))
+    check_golden(GOLDEN / "input-cursor-block-120x36.txt", frame(list(drawn.lines)))
+    assert plain(drawn.lines[drawn.first_op_line + 3])[0] == BLOCK.mark
+    assert any(plain(line).startswith(" step 101 ") for line in drawn.lines[drawn.first_step_line :])
+
+
+@given(
+    st.sampled_from(sorted(INPUT_PAGES)),
+    st.integers(40, 220),
+    st.one_of(st.none(), st.integers(15, 80)),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.integers(-1, 7),
+    st.integers(-1, 5),
+)
+@settings(max_examples=120, deadline=None)
+def test_every_line_is_exactly_as_wide_as_asked(
+    name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
+) -> None:
+    page = INPUT_PAGES[name]()
+    cursor = InputCursor(
+        step if 0 <= step < len(page.steps) else None,
+        op if 0 <= op < len(page.stages) else None,
+    )
+    drawn = compose_input(page, width, height, glyphs, cursor)
+    assert {line_width(line) for line in drawn.lines} == {width}
+    text = "\n".join(plain(line) for line in drawn.lines)
+    assert glyphs is not ASCII or text.isascii()
+    assert all(character.isprintable() or character == "\n" for character in text)
+    marked = [plain(line) for line in drawn.lines if plain(line).startswith(glyphs.mark + " ") and line[0][1] == "mark"]
+    assert len(marked) <= 1
+    if cursor.op is not None and width >= 70:
+        rows = [line for line in drawn.lines[drawn.first_op_line :] if line[0] == (glyphs.mark, "mark")]
+        assert len(rows) == 1
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=100, deadline=None)
+def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
+    page = input_bound_page()
+    ops = tuple(replace(op, name=name) for op in page.ops)
+    steps = tuple(replace(step, name=name, core=name or None) for step in page.steps)
+    page = replace(
+        page,
+        ops=ops,
+        stages=stages_of(ops),
+        steps=steps,
+        warnings=(name,),
+        next_steps=(name,),
+        unknown={"breakdown_us": name},
+        breakdown=None,
+    )
+    for glyphs in (BLOCK, ASCII):
+        for line in compose_input(page, 90, 30, glyphs, InputCursor(2, 1)).lines:
+            text = plain(line)
+            assert len(text) == 90
+            assert text.isprintable()
+            assert glyphs is BLOCK or text.isascii()
+
+
+def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:
+    drawn = compose_input(input_bound_page(), 80, 21, BLOCK, InputCursor())
+    assert 0 < drawn.first_step_line < drawn.first_op_line
+    shown = [plain(line) for line in drawn.lines[:21]]
+    assert any("worst: step 103" in line for line in shown)
+    assert sum(line[0] == (" ", "mark") for line in drawn.lines[:21]) >= 3
+
+
+def test_a_tall_page_shows_every_op_and_every_part() -> None:
+    page = input_bound_page()
+    text = frame(input_pipeline(page, 120, None, PLAIN))
+    assert all(page.ops[stage.op].category in text for stage in page.stages)
+    for label in ("enqueue", "read ahead", "preprocess", "other", "wait", "transfer"):
+        assert f"\n {label} " in text or f" {label} " in text
+    assert "8 ops, each below the one it feeds" in text
+
+
+def test_rows_follow_the_cursor() -> None:
+    lines = [plain(line) for line in op_rows(input_bound_page(), 100, BLOCK, 7, 3)]
+    assert len(lines) == 4
+    assert lines[-1].startswith(f"{BLOCK.mark}batched_device_put")
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 100), st.floats(0, 100)).map(lambda pair: (min(pair), max(pair))),
+        min_size=1,
+        max_size=150,
+    ),
+    st.integers(AXIS + 4, 160),
+    st.integers(1, 10),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.data(),
+)
+@settings(max_examples=80, deadline=None)
+def test_columns_grow_with_the_waiting(
+    spec: list[tuple[float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
+) -> None:
+    steps = [StepWait(str(n), 10**9, 1, mean, 0.0, most, "a:0") for n, (mean, most) in enumerate(spec)]
+    cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
+    lines = wait_graph(steps, width, height, glyphs, cursor)
+    assert len(lines) == height + 1
+    assert {line_width(line) for line in [*lines, wait_detail(steps, 0, True, width, glyphs)]} == {width}
+    columns = wait_columns(steps, width, cursor)
+    assert max(most for _, most in spec) <= axis_top(steps) <= 100
+    pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
+    rows = [plain(line)[AXIS:] for line in lines[:height]]
+    filled = {at: sum(row[at * pitch] != " " for row in rows) for at in range(len(columns.shown))}
+    for at, step in enumerate(columns.shown):
+        assert bool(filled[at]) == (spec[step][1] > 0)
+        high = spec[step][1] / axis_top(steps) * height
+        assert high - 1 <= filled[at] <= high + 1 or filled[at] == 1
+    if cursor is None:
+        worst = max(range(len(steps)), key=lambda n: round(spec[n][1] * 10**9))
+        assert round(spec[worst][1] * 10**9) in {round(spec[at][1] * 10**9) for at in columns.shown}
+
+
+def test_steps_that_do_not_wait_say_so() -> None:
+    page = input_bound_page()
+    steps = tuple(
+        replace(step, percent_average=0.0, percent_minimum=0.0, percent_maximum=0.0, core=None) for step in page.steps
+    )
+    assert page.infeed_percent is not None
+    calm = replace(page, steps=steps, infeed_percent=replace(page.infeed_percent, average=0.0, maximum=0.0))
+    text = frame(input_pipeline(calm, 100, 30, BLOCK))
+    assert "no step waits for input" in text and "none waits" in text
+    assert "no core waits for input" in plain(wait_detail(steps, 2, True, 100, BLOCK))
+
+
+def test_what_is_unknown_says_why_where_it_would_stand() -> None:
+    text = frame(input_pipeline(apart_page(), 110, 36, BLOCK))
+    assert "unknown: few steps have an event of the host in them" in text
+    assert "unknown: no tf.data op" in text
+    assert "n/a" in text and " 0.0%" not in text
+
+
+def test_a_device_bound_program_without_input_events_is_not_called_unknown() -> None:
+    page = replace(apart_page(), ops=(), stages=())
+    bound = replace(page, bottleneck=replace(page.bottleneck, classification="device", idle_percent=0.4))
+    text = plain(input_verdict(bound, 120, BLOCK)[0])
+    assert "NOT INPUT-BOUND At most 0.4% of step time waits for input" in text
+    assert "NO INPUT EVENTS" in plain(input_verdict(page, 120, BLOCK)[0])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_bars_keep_their_place(width: int) -> None:
+    lines = host_bars(input_bound_page(), width, BLOCK)
+    assert {line_width(line) for line in lines} == {width}
+    assert [plain(line).split()[0] for line in lines[1:]] == ["enqueue", "read", "read", "preprocess", "other"]
+    few = host_bars(input_bound_page(), width, BLOCK, 2)
+    assert [plain(line).split()[0] for line in few[1:]] == ["read", "preprocess"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_names_take_what_they_need_and_no_more(width: int) -> None:
+    page = input_bound_page()
+    lines = [plain(line).rstrip() for line in op_rows(page, width, BLOCK, None, None)]
+    assert ("category" in lines[0]) == (width >= 80)
+    assert max(map(len, lines)) <= 106
+    whole = "batched_device_put" in lines[-1] and "InfeedEnqueue" in lines[5]
+    assert whole, "short names are never cut"
+
+
+@pytest.mark.parametrize("height", [26, 36])
+def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -> None:
+    page = input_bound_page()
+    found = compose_input(page, 120, height, BLOCK, InputCursor())
+    rows = found.last_step_line - found.first_step_line - 1
+    shown = sum("batched_device_put" in plain(line) for line in found.lines[:height])
+    assert rows >= 4 and (shown or rows == 4)
+
+
+def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
+    page = input_bound_page()
+    assert "16.4% of step time waits for input (mean step: 14.4%)." in plain(input_verdict(page, 120, BLOCK)[0])
+    same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
+    assert "14.4% of step time waits for input." in plain(input_verdict(same, 120, BLOCK)[0])
+
+
+def test_a_program_that_is_bound_by_another_figure_is_not_said_to_wait_for_nothing() -> None:
+    page = input_bound_page()
+    gpu = replace(page, bottleneck=replace(page.bottleneck, input_percent=0.0, statement="30.2% of step time is idle."))
+    text = plain(input_verdict(gpu, 120, BLOCK)[0])
+    assert "PARTLY INPUT-BOUND 30.2% of step time is idle." in text
+
+
+def test_a_graph_of_nothing_is_low() -> None:
+    page = input_bound_page()
+    calm = replace(page, steps=tuple(replace(step, percent_maximum=0.0, core=None) for step in page.steps))
+    found = compose_input(calm, 120, None, BLOCK, InputCursor())
+    assert found.last_step_line - found.first_step_line == 3
+
+
+def test_scaled_parts_are_said_to_be_scaled() -> None:
+    page = input_bound_page()
+    assert "scaled" not in frame(input_pipeline(page, 120, None, BLOCK))
+    assert page.breakdown is not None
+    scaled = replace(page, breakdown=replace(page.breakdown, preprocessing_ps=page.breakdown.preprocessing_ps * 2))
+    assert "its parts are scaled" in frame(input_pipeline(scaled, 120, None, BLOCK))

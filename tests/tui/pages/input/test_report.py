@@ -1,0 +1,161 @@
+"""The input pipeline's reports: the contract's keys, golden texts, reasons for all that is null, hostile names.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tests.support.made.input_pages import INPUT_PAGES, input_bound_page, no_input_page
+from tests.tui.report.test_reports import EVIL, LOOK, run_of
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.input.input import stages_of
+from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
+from tpuprof.tui.pages.input.report import input_report
+from tpuprof.tui.pages.input.report_csv import input_csv
+from tpuprof.tui.pages.input.report_json import input_json
+from tpuprof.tui.report.render import FORMATS, Format, Look
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def hostile(name: str) -> InputPipelinePage:
+    page = input_bound_page()
+    ops = tuple(replace(op, name=name) for op in page.ops)
+    return replace(
+        page,
+        hosts=(name,),
+        ops=ops,
+        stages=stages_of(ops),
+        steps=tuple(replace(step, name=name, core=name) for step in page.steps),
+        bottleneck=replace(page.bottleneck, statement=name, next_steps=(name,)),
+        next_steps=(name,),
+        unknown={"breakdown_us": name},
+        breakdown=None,
+        warnings=(name,),
+    )
+
+
+@pytest.mark.parametrize("name", INPUT_PAGES)
+@pytest.mark.parametrize("form", FORMATS)
+def test_reports_are_as_they_were(name: str, form: Format) -> None:
+    page = INPUT_PAGES[name]()
+    suffix = "txt" if form == "text" else form
+    check_golden(GOLDEN / f"input_{name}.{suffix}", input_report(page, run_of(page.hosts), form, LOOK))
+
+
+@pytest.mark.parametrize("name", INPUT_PAGES)
+def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
+    page = INPUT_PAGES[name]()
+    document = json.loads(input_json(page, run_of(page.hosts)))
+    assert set(nulls(document)) == set(document["unknown"])
+    assert all(reason.strip() for reason in document["unknown"].values())
+
+
+def test_the_keys_of_the_contract_are_there() -> None:
+    document = json.loads(input_json(input_bound_page(), run_of(("demo-vm",))))
+    assert list(document)[:3] == ["schema", "run", "warnings"]
+    assert document["schema"] == "tpuprof.input/1"
+    device = document["device"]
+    figures = {"average", "standard_deviation", "minimum", "maximum"}
+    assert figures <= device["step_time_ms"].keys() and figures <= device["infeed_percent"].keys()
+    assert device["step_time_ms"]["average"] == 212.0
+    assert device["max_infeed"][3] == {"step": "103", "core": "demo-vm:3"}
+    assert device["max_infeed"][2] == {"step": "102", "core": None}
+    assert document["unknown"]["device.max_infeed[].core"] == NO_CORE_WAITS
+    assert document["breakdown_us"] == {
+        "enqueue": 60_000.0,
+        "demanded_file_read": 4_000.0,
+        "advanced_file_read": 1_020_000.0,
+        "preprocessing": 656_000.0,
+        "unclassified": 0.0,
+    }
+    assert document["bottleneck"]["classification"] == "both"
+    assert document["bottleneck"].keys() == {
+        "classification",
+        "input_percent",
+        "output_percent",
+        "idle_percent",
+        "statement",
+        "next_steps",
+    }
+    keys = {"name", "count", "total_time_ms", "total_time_percent", "self_time_ms", "self_time_percent", "category"}
+    assert len(document["ops"]) == 8
+    assert all(keys <= op.keys() for op in document["ops"])
+    assert [(stage["label"], stage["depth"]) for stage in document["stages"][:3]] == [
+        ("Iterator::Root::Prefetch", 0),
+        ("BatchV2", 1),
+        ("ParallelMapV2", 2),
+    ]
+
+
+def test_without_input_everything_is_null_and_says_why() -> None:
+    document = json.loads(input_json(no_input_page(), run_of(("demo-vm",))))
+    assert document["device"]["step_time_ms"] is None and document["device"]["infeed_percent"] is None
+    assert set(document["breakdown_us"].values()) == {None}
+    assert document["ops"] == [] and document["steps"] == []
+    assert "host_tracer_level" in " ".join(document["next_steps"])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_limit_cuts_the_ops_only(form: Format) -> None:
+    page = input_bound_page()
+    cut = input_report(page, run_of(page.hosts), form, LOOK, 2)
+    full = input_report(page, run_of(page.hosts), form, LOOK)
+    assert "batched_device_put" in full and "batched_device_put" not in cut
+    if form == "json":
+        document = json.loads(cut)
+        assert len(document["ops"]) == 2 and document["op_count"] == 8 and len(document["steps"]) == 6
+    if form == "text":
+        assert "2 of 8 ops" in cut
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_come_out_harmless(form: Format) -> None:
+    text = input_report(hostile(EVIL), replace(run_of((EVIL,)), name=EVIL, path=EVIL), form, LOOK)
+    assert all(printable(line) == line for line in text.split("\n"))
+    text.encode("utf-8")
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
+    page, run = hostile(name), replace(run_of((name,)), name=name)
+    assert json.loads(input_json(page, run))["ops"][0]["name"] == printable(name)
+    rows = list(csv.reader(io.StringIO(input_csv(page))))
+    assert len(rows) == 9 and len({len(row) for row in rows}) == 1
+    markdown = input_report(page, run, "md", LOOK)
+    table = markdown.split("## Input ops")[1].split("## Unknown")[0].strip().splitlines()[2:]
+    assert len(table) == 8
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 8 for line in table)
+    lines = input_report(page, run, "text", Look(90, False, False)).split("\n")
+    assert max(map(len, lines)) <= 90
+
+
+@pytest.mark.parametrize("name", INPUT_PAGES)
+@pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
+    page = INPUT_PAGES[name]()
+    text = input_report(page, run_of(page.hosts), "text", Look(width, ascii_only, False))
+    assert max(map(len, text.splitlines())) <= max(width, 60)
+    assert not ascii_only or text.isascii()
+
+
+def test_colours_change_nothing_but_the_colour() -> None:
+    page = input_bound_page()
+    coloured = input_report(page, run_of(page.hosts), "text", Look(100, False, True))
+    assert "\x1b[" in coloured
+    assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", coloured)

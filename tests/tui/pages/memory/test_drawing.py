@@ -1,0 +1,404 @@
+"""The memory tab in cells: committed frames, and what must hold for every space, width and height."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
+from tests.support.golden import check_golden
+from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
+from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
+from tpuprof.tui.draw.layout import cut_begin
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.axis import point_columns
+from tpuprof.tui.pages.memory.draw.graph import scale_of
+from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
+from tpuprof.tui.pages.memory.draw.page import (
+    GROUPINGS,
+    ORDERS,
+    ComposedMemory,
+    Grouping,
+    MemoryState,
+    Order,
+    column_of,
+    compose_memory,
+    memory_list,
+    point_at,
+    shown_top,
+)
+from tpuprof.tui.pages.memory.draw.table import short_op, short_source
+
+GOLDEN = Path(__file__).parent / "golden"
+GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
+
+
+def frame(lines: tuple[Line, ...]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:
+    listed = memory_list(page, state.point, state.order, state.grouping)
+    return compose_memory(page, listed, state, "", width, height, glyphs)
+
+
+def at_peak(page: SpaceMemory, row: int = 0, **changes: object) -> MemoryState:
+    return dataclasses.replace(MemoryState(page.peak_position, row=row), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "glyphs", "width", "height"),
+    [
+        ("list", "block", 60, 12),
+        ("list", "ascii", 60, 12),
+        ("list", "block", 80, 20),
+        ("list", "plain", 80, 20),
+        ("list", "block", 120, 36),
+        ("list", "ascii", 200, 46),
+        ("map", "ascii", 80, 24),
+        ("map", "block", 140, 36),
+        ("scopes", "ascii", 100, 30),
+        ("padding", "ascii", 110, 24),
+        ("no-trace", "block", 80, 20),
+        ("no-capacity", "plain", 100, 20),
+        ("too-large", "ascii", 100, 24),
+    ],
+)
+def test_frames(name: str, glyphs: str, width: int, height: int) -> None:
+    page = training_space(capacity=None if name == "no-capacity" else 11 * GIB if name == "too-large" else 16 * GIB)
+    state = at_peak(page, row=20)
+    if name == "no-trace":
+        page = without_trace(page)
+        state = at_peak(page, row=1)
+    elif name == "map":
+        state = at_peak(page, row=8, show_map=True)
+    elif name == "scopes":
+        state = at_peak(page, row=3, grouping="scope")
+    elif name == "padding":
+        state = MemoryState(20, order="padding", row=2)
+    lines = drawn(page, width, height, GLYPHS[glyphs], state).lines
+    check_golden(GOLDEN / f"memory-{name}-{glyphs}-{width}x{height}.txt", frame(lines))
+
+
+CATEGORY: st.SearchStrategy[Category] = st.sampled_from(["parameter", "output", "constant", "temporary", "scoped"])
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> SpaceMemory:
+    points = draw(st.one_of(st.integers(1, 12), st.integers(200, 900)))
+    spec = st.tuples(
+        CATEGORY, st.integers(0, 2**40), st.floats(0, 1), st.integers(-1, 900), st.integers(0, 900), st.booleans()
+    )
+    buffers = []
+    for at, (category, size, part, born, length, is_known) in enumerate(draw(st.lists(spec, max_size=20))):
+        begin = 0 if category in ("parameter", "output", "constant") else max(0, born) % points
+        end = points if category in ("parameter", "output", "constant") else begin + length
+        buffers.append(
+            Buffer(
+                name=draw(st.text(max_size=12)) or f"op.{at}",
+                category=category,
+                size_bytes=size,
+                unpadded_bytes=int(size * part) if is_known else None,
+                shape=draw(st.sampled_from([None, "f32[8,16]{1,0:T(8,128)}", "(f32[2], u8[1])", "odd"])),
+                framework_op=draw(st.sampled_from([None, "jit(f)/jvp(M)/h_1/dot", "state['a']['b']", "/", ":"])),
+                source=draw(st.sampled_from([None, "a/b.py:12", "x"])),
+                offset_bytes=draw(st.one_of(st.none(), st.integers(0, 2**40))),
+                born=begin,
+                dies=end,
+            )
+        )
+    capacity = draw(st.one_of(st.none(), st.integers(0, 2**44)))
+    return space_of(buffers, points, capacity=capacity)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    spaces(),
+    st.integers(60, 220),
+    st.integers(12, 60),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.sampled_from(ORDERS),
+    st.sampled_from(GROUPINGS),
+    st.booleans(),
+    st.integers(-2, 25),
+    st.integers(-5, 1000),
+)
+def test_every_page_fills_the_screen_exactly(
+    page: SpaceMemory,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    order: Order,
+    grouping: Grouping,
+    show_map: bool,
+    row: int,
+    point: int,
+) -> None:
+    composed = drawn(page, width, height, glyphs, MemoryState(point, order, grouping, row, row, show_map))
+    assert len(composed.lines) == height
+    assert {line_width(line) for line in composed.lines} == {width}
+    text = "".join(plain(line) for line in composed.lines)
+    assert text.isprintable()
+    assert glyphs is not ASCII or text.isascii()
+    assert composed.first_list_line + composed.list_rows <= height
+    assert composed.list_rows >= 1
+    assert 0 <= composed.graph_first_line + composed.graph_lines <= composed.first_list_line
+    if page.points > 1:
+        assert composed.graph_lines >= 1
+        assert composed.axis_cells + composed.columns == width
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 42), st.sampled_from([(60, 12), (80, 20), (120, 36), (200, 46)]))
+def test_the_cursor_is_on_its_row(row: int, size: tuple[int, int]) -> None:
+    page = training_space()
+    composed = drawn(page, *size, ASCII, at_peak(page, row))
+    marked = [at for at, line in enumerate(composed.lines) if plain(line).startswith(">")]
+    assert marked == [composed.first_list_line + row - composed.top]
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 60), st.integers(0, 300))
+def test_the_list_shows_the_cursor_and_leaves_no_room(row: int, top: int, rows: int, entries: int) -> None:
+    row = min(row, max(0, entries - 1))
+    first = shown_top(row, top, rows, entries)
+    assert first <= row < first + rows
+    assert first + rows <= entries or first == 0
+
+
+# --- points and columns
+
+
+@given(st.integers(1, 500), st.integers(1, 220), st.data())
+def test_points_and_columns_match(points: int, columns: int, data: st.DataObject) -> None:
+    page = space_of([Buffer("t", "temporary", 5, 5, born=points // 2, dies=points)], points)
+    point = data.draw(st.integers(0, points - 1))
+    column = column_of(page, columns, point)
+    shown = point_columns(page, columns)
+    assert 0 <= column < columns
+    assert shown.first[column] <= point < shown.last[column]
+    x = data.draw(st.integers(0, columns - 1))
+    there = point_at(page, columns, x)
+    assert there == shown.top[x]
+    assert shown.first[x] <= there < shown.last[x]
+    if points >= columns:
+        assert column_of(page, columns, there) == x
+        assert shown.first[0] == 0
+        assert shown.last[-1] == points
+        assert (shown.first[1:] == shown.last[:-1]).all()
+    assert point_at(page, columns, -9) == shown.top[0]
+    assert point_at(page, columns, 10**6) == shown.top[-1]
+
+
+def test_a_column_shows_the_most_of_its_points() -> None:
+    buffers = [Buffer("spike", "temporary", 7 * MIB, 7 * MIB, born=501, dies=502)]
+    page = space_of(buffers, 1000)
+    assert point_at(page, 100, column_of(page, 100, 501)) == 501
+
+
+# --- the graph
+
+
+def graph_of(page: SpaceMemory, row: int, width: int = 90, height: int = 40) -> list[str]:
+    composed = drawn(page, width, height, ASCII, at_peak(page, row))
+    area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
+    return [plain(line)[composed.axis_cells :] for line in area]
+
+
+def test_the_band_is_where_the_buffer_lives() -> None:
+    page = space_of(
+        [
+            Buffer("kept", "parameter", GIB, GIB, offset_bytes=0, born=0, dies=80),
+            Buffer("short", "temporary", GIB, GIB, offset_bytes=0, born=20, dies=40),
+            Buffer("long", "temporary", GIB, GIB, offset_bytes=GIB, born=10, dies=60),
+        ],
+        80,
+        capacity=100 * GIB,
+    )
+    rows = memory_list(page, page.peak_position, "size", "none").entries
+    names = [page.buffers[row].name for row in rows if isinstance(row, int)]
+    for name, born, dies in (("kept", 0, 80), ("short", 20, 40), ("long", 10, 60)):
+        bottom = graph_of(page, names.index(name))[-1]
+        assert bottom == ":" * born + "@" * (dies - born) + ":" * (80 - dies)
+    graph = graph_of(page, names.index("short"))
+    assert graph[0].strip(" ") == "#" * 20  # three buffers at once: the highest row, all within the band
+    assert "=" in "".join(graph)
+
+
+def test_padding_lies_on_top() -> None:
+    buffers = [Buffer("padded", "temporary", 8 * GIB, 2 * GIB, born=0, dies=40), Buffer("arg", "parameter", 1, 1)]
+    page = space_of(buffers, 80)
+    rows = graph_of(page, 1)
+    column = [row[20] for row in rows if row[20] != " "]
+    assert column == sorted(column, key="p#@".index)
+    row_bytes = scale_of(8 * GIB, len(rows)).row_bytes
+    assert len(column) - column.count("p") == round(2 * GIB / row_bytes)
+    assert len(column) == round(8 * GIB / row_bytes)
+    assert set("".join(row[40:] for row in rows[:-1])) == {" "}
+
+
+def test_the_limit_is_drawn_where_it_is_near_and_said_where_not() -> None:
+    for capacity, near in ((16 * GIB, True), (95 * GIB, False), (9 * GIB, True)):
+        page = training_space(capacity=capacity)
+        composed = drawn(page, 120, 40, ASCII, at_peak(page))
+        area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
+        assert any("limit" in plain(line) for line in area) == near
+        assert ("limit 95.00 GiB" in plain(composed.lines[composed.graph_first_line - 1])) == (not near)
+
+
+def test_the_begin_of_the_backward_pass_is_marked() -> None:
+    page = training_space()
+    listed = memory_list(page, page.peak_position, "size", "none")
+    for backward, words in ((90, "forward | backward"), (None, ""), (38, ""), (104, "")):
+        composed = compose_memory(page, listed, at_peak(page), "", 120, 36, ASCII, backward=backward)
+        axis = plain(composed.lines[composed.graph_first_line + composed.graph_lines])
+        assert len(axis) == 120
+        assert ("backward" in axis) == bool(words)
+        assert words in axis
+        if words:
+            assert axis.index("| backward") == composed.axis_cells + column_of(page, composed.columns, 90)
+
+
+def test_a_column_is_as_high_as_its_memory() -> None:
+    sizes = [1, 5, 2, 8, 3]
+    page = space_of(
+        [
+            Buffer(f"t{at}", "temporary", size * GIB, size * GIB, born=at * 20, dies=at * 20 + 20)
+            for at, size in enumerate(sizes)
+        ],
+        100,
+    )
+    rows = graph_of(page, 0, width=110, height=44)
+    heights = [sum(row[at * 20 + 10] != " " for row in rows) for at in range(5)]
+    scale = scale_of(8 * GIB, len(rows))
+    assert scale.row_bytes * len(rows) < 8 * GIB * 1.25
+    assert heights == [round(size * GIB / scale.row_bytes) for size in sizes]
+
+
+# --- the head
+
+
+def test_headroom_is_red_where_it_does_not_fit_and_a_warning_where_it_hardly_does() -> None:
+    keys = [headroom_style(training_space(capacity=at * GIB // 10)) for at in (110, 136, 140, 160)]
+    assert keys == ["bad", "warn", "warn", "good"]
+    assert headroom_style(training_space(capacity=None)) == "dim"
+    line = header_lines(training_space(capacity=11 * GIB), "", 120, BLOCK)[1]
+    assert ("-2.59 GiB", "bad") in line
+
+
+def test_an_unknown_capacity_is_said_with_its_reason() -> None:
+    lines = header_lines(training_space(capacity=None), "", 120, ASCII)
+    assert "capacity unknown (the profile does not say which TPU this ran on)" in plain(lines[0])
+    assert "headroom n/a" in plain(lines[1])
+    assert "%" not in plain(lines[1])
+
+
+def test_the_figures_that_there_is_no_room_for_are_the_less_important() -> None:
+    for width, words in ((60, 3), (80, 4), (120, 6)):
+        text = plain(header_lines(training_space(), "", width, ASCII)[2])
+        assert [name in text for name in ("arguments", "temporaries", "padding")] == [True] * 3
+        named = ("arguments", "temporaries", "padding", "fragmentation", "outputs", "constants")
+        assert sum(name in text for name in named) >= words
+
+
+# --- the list
+
+
+class Counted:
+    """Buffers that count how often they are described."""
+
+    def __init__(self, page: SpaceMemory) -> None:
+        self._buffers = page.buffers
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def __getitem__(self, row: int, /) -> Buffer:
+        self.asked.append(row)
+        return self._buffers[row]
+
+
+def test_only_rows_that_show_are_described() -> None:
+    page = training_space(layers=200)
+    buffers = Counted(page)
+    page = dataclasses.replace(page, buffers=buffers)
+    composed = drawn(page, 120, 36, BLOCK, at_peak(page, 300))
+    assert len(page.stays) > 600
+    assert len(set(buffers.asked)) <= composed.list_rows + 1
+    buffers.asked.clear()
+    drawn(page, 120, 36, BLOCK, at_peak(page, 1, grouping="category"))
+    assert not buffers.asked
+
+
+def test_the_map_is_painted_once() -> None:
+    page = training_space()
+    listed = memory_list(page, page.peak_position, "size", "none")
+    first = compose_memory(page, listed, at_peak(page, 8, show_map=True), "", 100, 40, BLOCK)
+    again = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", 100, 40, BLOCK, first.painted)
+    smaller = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", 90, 40, BLOCK, again.painted)
+    assert first.painted is not None
+    assert again.painted is first.painted
+    assert smaller.painted is not first.painted
+    assert again.lines != first.lines
+
+
+@settings(deadline=None, max_examples=60)
+@given(spaces(), st.sampled_from(ORDERS), st.integers(0, 900))
+def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Order, point: int) -> None:
+    point = min(point, page.points - 1)
+    listed = memory_list(page, point, order, "none")
+    rows = np.array([entry for entry in listed.entries if isinstance(entry, int)], np.int64)
+    assert sorted(rows.tolist()) == page.at(point).tolist()
+    assert listed.in_memory_bytes == int(page.heap_bytes[point])
+    size, elements = page.stays.size_bytes[rows], page.stays.unpadded_bytes[rows]
+    if order == "size":
+        assert (np.diff(size) <= 0).all()
+    elif order == "padding":
+        assert (np.diff(np.where(elements < 0, -1, size - elements)) <= 0).all()
+    else:
+        assert (np.diff(page.stays.born[rows]) >= 0).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(spaces(), st.sampled_from(["source", "scope", "category"]), st.sampled_from(ORDERS))
+def test_groups_part_what_is_in_memory(page: SpaceMemory, grouping: Grouping, order: Order) -> None:
+    listed = memory_list(page, page.peak_position, order, grouping)
+    rows = [row for at in range(len(listed)) for row in listed.rows_of(at).tolist()]
+    assert sorted(rows) == page.at(page.peak_position).tolist()
+    groups = [listed.group_of(at) for at in range(len(listed))]
+    assert sum(group.size_bytes for group in groups if group is not None) == page.peak_bytes
+    assert None not in groups
+
+
+def test_a_filter_looks_at_name_shape_op_and_source_in_any_case() -> None:
+    page = training_space()
+    every = memory_list(page, page.peak_position, "size", "none")
+    for wanted, count in (("FUSION.212", 1), ("h_3/", 3), (":218", 12), ("bf16[8,32,", 12), ("nothing", 0)):
+        listed = memory_list(page, page.peak_position, "size", "none", wanted)
+        assert listed.shown_count == len(listed) == count, wanted
+        assert listed.in_memory_bytes == every.in_memory_bytes
+    composed = compose_memory(page, listed, at_peak(page), "", 80, 20, ASCII)
+    assert any("no buffer has this text" in plain(line) for line in composed.lines)
+
+
+def test_words_of_the_table() -> None:
+    assert short_shape("bf16[8,16]{1,0:T(8,128)(2,1)}") == "bf16[8,16]"
+    assert short_shape(None) == "n/a"
+    assert short_source("a/b/model.py:12") == "model.py:12"
+    assert short_source(None) == "-"
+    assert short_op("jit(step)/transpose(jvp(Model))/h_7/mlp/dot_general") == "Model/h_7/mlp/dot_general"
+    assert short_op("state['params']['up'][0]") == "state.params.up[0]"
+    assert [expansion_words(value) for value in (None, 1.0, 1.5, 128.0, 5000.0)] == [
+        "n/a",
+        "-",
+        "1.5x",
+        "128x",
+        ">999x",
+    ]
+    assert cut_begin("abcdef", 4, ASCII) == "~def"
+    assert cut_begin("abc", 4, ASCII) == "abc"

@@ -1,0 +1,235 @@
+"""Memory over time in cells: committed frames, and what must hold for every page and size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
+from tests.support.golden import check_golden
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.profile import host_memory
+from tpuprof.parsers.pages.memory_profile import memory_profile_page
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.memory.draw.profile import (
+    ComposedMemoryProfile,
+    MemoryProfileState,
+    columns_between,
+    compose_memory_profile,
+)
+from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, graph_lines, scene
+
+GOLDEN = Path(__file__).parent / "golden"
+GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
+SIZES = {"60x12": (60, 12), "80x20": (80, 20), "120x36": (120, 36), "200x46": (200, 46)}
+
+
+@lru_cache(maxsize=1)
+def training() -> tuple[MemoryProfilePage, tuple[ModuleRuns, ...]]:
+    """Two devices, one whose heap grows and one that stands still, and pinned memory of the host."""
+    found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
+    return memory_profile_page([found.allocators], ["host0"]), (found.runs,)
+
+
+def page_of(*allocators: AllocatorProfile) -> MemoryProfilePage:
+    return memory_profile_page([allocators], ["host0"])
+
+
+def composed(
+    state: MemoryProfileState, width: int = 120, height: int = 36, glyphs: Glyphs = PLAIN
+) -> ComposedMemoryProfile:
+    return compose_memory_profile(*training(), state, width, height, glyphs)
+
+
+def text_of(found: ComposedMemoryProfile) -> list[str]:
+    return [plain(line) for line in found.lines]
+
+
+def frame(lines: tuple[Line, ...]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize("allocator", ["moving", "still", "pinned"])
+def test_frames(allocator: str, glyphs: str, size: str) -> None:
+    state = MemoryProfileState(allocator=["moving", "still", "pinned"].index(allocator), row=1)
+    found = composed(state, *SIZES[size], GLYPHS[glyphs])
+    check_golden(GOLDEN / f"memory-profile-{allocator}-{glyphs}-{size}.txt", frame(found.lines))
+
+
+@pytest.mark.parametrize("glyphs", GLYPHS)
+def test_frames_with_a_cursor(glyphs: str) -> None:
+    found = composed(MemoryProfileState(0, 71 * MS, 2), 80, 20, GLYPHS[glyphs])
+    check_golden(GOLDEN / f"memory-profile-cursor-{glyphs}-80x20.txt", frame(found.lines))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_frames_without_allocators(size: str) -> None:
+    page = replace(
+        memory_profile_page([()], ["host0"], ["This profile lacks them. Do that."]), warnings=("It is cut.",)
+    )
+    found = compose_memory_profile(page, (), MemoryProfileState(), *SIZES[size], ASCII)
+    check_golden(GOLDEN / f"memory-profile-empty-{size}.txt", frame(found.lines))
+    assert found.first_list_line == found.graph_line == -1
+
+
+@for_all(
+    st.integers(40, 220),
+    st.integers(1, 60),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.integers(-1, 4),
+    st.none() | st.integers(-(10**12), 10**12),
+    st.integers(-2, 60),
+    st.integers(-2, 60),
+)
+@settings(max_examples=120, deadline=None)
+def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
+    width: int, height: int, glyphs: Glyphs, allocator: int, cursor: int | None, row: int, top: int
+) -> None:
+    found = composed(MemoryProfileState(allocator, cursor, row, top), width, height, glyphs)
+    assert [line_width(line) for line in found.lines] == [width] * height
+    assert glyphs is not ASCII or "".join(text_of(found)).isascii()
+    if found.first_list_line >= 0 and found.first_list_line + found.list_rows <= height:
+        shown = text_of(found)[found.first_list_line : found.first_list_line + found.list_rows]
+        assert sum(line.startswith(glyphs.mark) for line in shown) == (1 if found.list_rows else 0)
+
+
+def column(found: ComposedMemoryProfile, cell: int) -> str:
+    """A column of the graph from the bottom up."""
+    lines = text_of(found)[found.graph_line : found.graph_line + found.graph_rows]
+    return "".join(line[found.graph_left + cell] for line in reversed(lines))
+
+
+def test_the_areas_have_the_heights_of_their_sizes() -> None:
+    profile = profiles_of(host_space([given(1, index_on_host=0, **sizes(8 * GIB, 16 * GIB, 8 * GIB))]))[0]
+    lines = graph_lines(profile, scene(profile, 5), 8, PLAIN, None)
+    assert [plain(line)[AXIS:] for line in lines] == ["." * 5] * 2 + ["H" * 5] * 4 + ["S" * 5] * 2
+    keys = [line[-1] for line in graph_lines(profile, scene(profile, 5), 2, BLOCK, None)]
+    assert keys == [("▄" * 5, ("vector", "step")), ("▄" * 5, ("compute", "vector"))]
+
+
+def sizes(stack: int, heap: int, free: int) -> dict[str, int]:
+    return {"bytes_reserved": stack, "bytes_allocated": heap, "bytes_available": free}
+
+
+@pytest.mark.parametrize("stack", [0, 8 * GIB, 8 * GIB + 123 * MIB, 32 * GIB - 2])
+@pytest.mark.parametrize("rows", [2, 3, 8, 19])
+@pytest.mark.parametrize("glyphs", [PLAIN, BLOCK])
+def test_memory_in_use_shows_be_it_ever_so_little(stack: int, rows: int, glyphs: Glyphs) -> None:
+    profile = profiles_of(host_space([given(1, index_on_host=0, **sizes(stack, 1, 32 * GIB - 1 - stack))]))[0]
+    keys = [str(key) for line in graph_lines(profile, scene(profile, 3), rows, glyphs, None) for _, key in line]
+    assert rows < 8 or any("vector" in key for key in keys)
+    assert not stack or any("compute" in key for key in keys)
+
+
+def test_a_column_shows_the_most_of_what_was_in_use_in_it() -> None:
+    events = [given(at, index_on_host=0, addr=at, **sizes(0, MIB, 31 * MIB)) for at in range(5000)]
+    events[2345] = given(2345, index_on_host=0, addr=1, **sizes(0, 32 * MIB, 0))
+    profile = profiles_of(host_space(events))[0]
+    shown = scene(profile, 50)
+    assert int(shown.event[shown.cell_of(2345)]) == 2345
+    assert (profile.heap_bytes[shown.event] == 32 * MIB).sum() == 1
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), 60, 20, PLAIN)
+    assert column(found, shown.cell_of(2345)) == "H" * found.graph_rows
+
+
+@for_all(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=80), st.integers(1, 40))
+@settings(max_examples=100, deadline=None)
+def test_columns_are_what_a_walk_over_the_events_finds(events: list[tuple[int, int]], cells: int) -> None:
+    events = sorted(events, key=lambda one: one[0])
+    made = [given(time, addr=at, **sizes(0, heap, 0)) for at, (time, heap) in enumerate(events)]
+    profile = profiles_of(host_space(made))[0]
+    shown = scene(profile, cells)
+    edges = shown.edges.tolist()
+    assert len(edges) == cells + 1 and edges[0] == events[0][0] and edges[-1] > events[-1][0]
+    for cell in range(cells):
+        before = [heap for time, heap in events if time < edges[cell]][-1:]
+        before = [] if any(time == edges[cell] for time, _ in events) else before
+        inside = [heap for time, heap in events if edges[cell] <= time < edges[cell + 1]]
+        assert int(profile.heap_bytes[shown.event[cell]]) == max(before + inside)
+
+
+def test_the_line_below_reads_the_cursors_column() -> None:
+    lines = text_of(composed(MemoryProfileState(0, 71 * MS)))
+    reading = next(line for line in lines if " in use " in line and "heap" in line and "free" in line)
+    assert "stack 6.00 GiB" in reading and "fragmentation 2.0%" in reading
+    assert "71.0" in reading or "71." in reading or "70." in reading
+    peak = next(line for line in text_of(composed(MemoryProfileState())) if "peak, 1" in line)
+    assert "in use 25.3 GiB" in peak and "191.0 ms" in peak
+
+
+def test_the_cursor_goes_from_column_to_column_and_stays_in_the_graph() -> None:
+    found = composed(MemoryProfileState())
+    peak = training()[0].allocators[0].peak_time_ps
+    at = columns_between(found, None, 0, peak)
+    assert found.edges[0] <= at <= peak
+    assert columns_between(found, at, 1, peak) > at > columns_between(found, at, -1, peak)
+    assert columns_between(found, at, -1000, peak) == found.edges[0]
+    assert columns_between(found, at, 1000, peak) == found.edges[-2]
+    assert columns_between(found, -(10**15), 0, peak) == found.edges[0]
+
+
+def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
+    profile = training()[0].allocators[0]
+    rows = tuple(ActiveAllocation(f"op{at}", 1, 1000 - at, 1000 - at, None, None, None) for at in range(100))
+    page = page_of(replace(profile, at_peak=rows))
+    found = compose_memory_profile(page, (), MemoryProfileState(row=50), 100, 24, PLAIN)
+    assert found.top <= 50 < found.top + found.list_rows
+    marked = text_of(found)[found.first_list_line + 50 - found.top]
+    assert marked.startswith(PLAIN.mark) and "op50" in marked
+    last = compose_memory_profile(page, (), MemoryProfileState(row=9999, top=9999), 100, 24, PLAIN)
+    assert last.top + last.list_rows == 100
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    header = next(line for line in text_of(composed(MemoryProfileState(1))) if "total" in line)
+    assert "shape" not in header and "type" not in header
+    header = next(line for line in text_of(composed(MemoryProfileState(0))) if "total" in line)
+    assert "shape" in header and "type" not in header
+
+
+def test_a_flat_line_is_explained_at_every_height() -> None:
+    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(1), 120, 36)))
+    assert "TPU programs" in "\n".join(text_of(composed(MemoryProfileState(1), 80, 20)))
+    assert "no fault" in "\n".join(text_of(composed(MemoryProfileState(1), 60, 12)))
+
+
+def test_a_capacity_far_above_is_said_in_words() -> None:
+    lines = text_of(composed(MemoryProfileState(2)))
+    assert any("capacity 64.0 GiB is above" in line for line in lines)
+    assert any(line.lstrip().startswith("50.0 MiB") for line in lines)
+
+
+def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:
+    nothing = profiles_of(host_space([given(1), given(2)]))[0]
+    for glyphs in (BLOCK, ASCII):
+        text = "\n".join(text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), 100, 24, glyphs)))
+        assert "peak n/a" in text and "capacity n/a" in text and "Nothing is known to be in use" in text
+
+
+def test_names_of_profiles_cannot_break_the_page() -> None:
+    evil = "\x1b[31m\n\u202eabc\t\u4e2d"
+    profile = profiles_of(
+        host_space(
+            [given(1, addr=1, allocator_name=evil, allocation_bytes=5, tf_op=evil, shape=evil, **sizes(0, 5, 5))]
+        )
+    )[0]
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), 100, 24, BLOCK)
+    assert {line_width(line) for line in found.lines} == {100}
+    assert all(character.isprintable() for line in text_of(found) for character in line)
+
+
+def test_times_of_two_weeks_do_not_break_the_axis() -> None:
+    profile = profiles_of(
+        host_space([given(-(2**62), addr=1, **sizes(1, 5, 5)), given(2**62, addr=2, **sizes(1, 6, 5))])
+    )[0]
+    found = compose_memory_profile(page_of(profile), (), MemoryProfileState(0, 0), 100, 24, BLOCK)
+    assert {line_width(line) for line in found.lines} == {100}

@@ -1,0 +1,166 @@
+"""Memory profile reports: golden texts of a made profile, the contract's keys, reasons for all that is null, limits.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.profile import host_memory
+from tpuprof.parsers.pages.memory_profile import memory_profile_page
+from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, TEXT_ROWS, memory_profile_report
+from tpuprof.tui.report.render import FORMATS, Format, Look
+
+GOLDEN = Path(__file__).parent / "golden"
+LOOK = Look(80, ascii_only=False, color=False)
+LOOKS = {"80-block": LOOK, "80-ascii": Look(80, ascii_only=True, color=False), "120-block": Look(120, False, False)}
+RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
+EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
+
+
+@lru_cache(maxsize=1)
+def training() -> tuple[MemoryProfilePage, ModuleRuns]:
+    found = host_memory(Trace.from_bytes(training_space().SerializeToString()), "host0")
+    return memory_profile_page([found.allocators], ["host0"]), found.runs
+
+
+def sparse() -> MemoryProfilePage:
+    """Allocators whose events say next to nothing."""
+    events = [given(1), given(2, allocator_name="pool", bytes_allocated=5), given(3, allocator_name="pool")]
+    return memory_profile_page([profiles_of(host_space(events))], ["host0"], warnings=("the profile is cut off",))
+
+
+def nothing() -> MemoryProfilePage:
+    return memory_profile_page([()], ["host0"], ["This profile lacks what it takes. Capture it again."])
+
+
+PAGES = {"training": lambda: training()[0], "sparse": sparse, "nothing": nothing}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_reports_are_as_they_were(name: str, form: Format) -> None:
+    check_golden(GOLDEN / f"memory_profile_{name}.{form}", memory_profile_report(PAGES[name](), RUN, form, LOOK))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("look", LOOKS)
+def test_texts_are_as_they_were(name: str, look: str) -> None:
+    runs = (training()[1],) if name == "training" else ()
+    text = memory_profile_report(PAGES[name](), RUN, "text", LOOKS[look], None, runs)
+    check_golden(GOLDEN / f"memory_profile_{name}-{look}.txt", text)
+    assert all(len(line) <= LOOKS[look].width for line in text.splitlines())
+    assert "ascii" not in look or text.isascii()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
+    document = json.loads(memory_profile_report(PAGES[name](), RUN, "json", LOOK))
+    assert set(nulls(document)) == set(document["unknown"])
+    assert "the profile does not tell" not in document["unknown"].values()
+
+
+def test_the_keys_of_the_contract_are_there() -> None:
+    document = json.loads(memory_profile_report(training()[0], RUN, "json", LOOK))
+    assert list(document)[:3] == ["schema", "run", "warnings"]
+    assert document["schema"] == "tpuprof.memory-profile/1"
+    assert document["run"] == {"name": RUN.name, "path": RUN.path, "hosts": ["host0"]}
+    wanted = {"id", "capacity_bytes", "peak_bytes", "peak_time_ps", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"}
+    wanted |= {"free_bytes", "fragmentation", "allocations", "deallocations", "timeline", "at_peak"}
+    point = {"time_ps", "stack_bytes", "heap_bytes", "free_bytes", "fragmentation"}
+    row = {"framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape"}
+    assert [one["id"] for one in document["allocators"]] == ["0", "1", "pinned_host"]
+    for one in document["allocators"]:
+        assert wanted <= set(one)
+        assert all(set(item) == point for item in one["timeline"])
+        assert all(set(item) == row for item in one["at_peak"])
+        assert len(one["timeline"]) == one["allocations"] + one["deallocations"]
+        assert one["peak_bytes"] == one["stack_bytes"] + one["heap_bytes"]
+        assert one["capacity_bytes"] == one["peak_bytes"] + one["free_bytes"]
+        assert max(item["stack_bytes"] + item["heap_bytes"] for item in one["timeline"]) == one["peak_bytes"]
+
+
+def test_the_table_is_that_of_the_page() -> None:
+    rows = list(csv.DictReader(io.StringIO(memory_profile_report(training()[0], RUN, "csv", LOOK))))
+    assert [row["allocator"] for row in rows] == ["0"] * 4 + ["1"] * 2 + ["pinned_host"] * 2
+    total = sum(int(row["occurrences"]) * int(row["allocated_bytes"]) for row in rows if row["allocator"] == "0")
+    assert total == training()[0].allocators[0].peak_bytes
+    assert rows[0]["shape"] == "f32[8192,16384]{1,0:T(8,128)}" and rows[1]["shape"] == ""
+
+
+def test_a_limit_is_one_of_the_rows_at_each_peak() -> None:
+    page = training()[0]
+    for form in FORMATS:
+        assert len(memory_profile_report(page, RUN, form, LOOK, 1)) < len(
+            memory_profile_report(page, RUN, form, LOOK, 0)
+        )
+    document = json.loads(memory_profile_report(page, RUN, "json", LOOK, 1))
+    assert [len(one["at_peak"]) for one in document["allocators"]] == [1, 1, 1]
+    assert "and 3 more kinds; --limit 0 shows all" in memory_profile_report(page, RUN, "text", LOOK, 1)
+
+
+def test_the_text_shows_some_rows_unless_all_are_asked_for() -> None:
+    rows = tuple(ActiveAllocation(f"op{at}.", 1, 100, 100, None, None, None) for at in range(TEXT_ROWS + 1))
+    page = training()[0]
+    page = replace(page, allocators=(replace(page.allocators[0], at_peak=rows),))
+    last = f"op{TEXT_ROWS}."
+    assert last not in memory_profile_report(page, RUN, "text", LOOK)
+    assert "and 1 more kind;" in memory_profile_report(page, RUN, "text", LOOK)
+    assert last in memory_profile_report(page, RUN, "text", LOOK, 0)
+
+
+def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretch() -> None:
+    count = 3 * MOST_POINTS + 5
+    allocator = training()[0].allocators[0]
+    heap = np.arange(count, dtype=np.int64) * 7919 % GIB
+    long = replace(
+        allocator,
+        time_ps=np.arange(count, dtype=np.int64),
+        stack_bytes=np.zeros(count, np.int64),
+        heap_bytes=heap,
+        free_bytes=np.zeros(count, np.int64),
+        fragmentation=np.zeros(count),
+        is_allocation=np.ones(count, np.bool_),
+        peak_index=count - 1 - int(np.argmax(heap[::-1])),
+    )
+    page = replace(training()[0], allocators=(long,))
+    document = json.loads(memory_profile_report(page, RUN, "json", LOOK))
+    timeline = document["allocators"][0]["timeline"]
+    assert len(timeline) == MOST_POINTS and "--limit 0" in document["warnings"][0]
+    borders = [at * count // MOST_POINTS for at in range(MOST_POINTS + 1)]
+    assert [point["heap_bytes"] for point in timeline] == [int(heap[a:b].max()) for a, b in pairwise(borders)]
+    assert long.peak_index in {point["time_ps"] for point in timeline}
+    whole = json.loads(memory_profile_report(page, RUN, "json", LOOK, 0))
+    assert len(whole["allocators"][0]["timeline"]) == count and whole["warnings"] == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_come_out_harmless(form: Format) -> None:
+    page = training()[0]
+    row = ActiveAllocation(EVIL, 1, 5, 5, EVIL, EVIL, EVIL)
+    bad = replace(page.allocators[0], id=EVIL, label=EVIL, host=EVIL, at_peak=(row,), unknown={"at_peak": EVIL})
+    page = replace(page, hosts=(EVIL,), allocators=(bad,), warnings=(EVIL,))
+    text = memory_profile_report(page, replace(RUN, name=EVIL, path=EVIL), form, LOOK)
+    assert all(printable(line) == line for line in text.split("\n"))
+    text.encode("utf-8")
+    assert form != "md" or "<b>" not in text.replace("\\<b\\>", "")
+    empty = replace(nothing(), why_empty=EVIL)
+    text = memory_profile_report(empty, RUN, form, LOOK)
+    assert all(printable(line) == line for line in text.split("\n"))

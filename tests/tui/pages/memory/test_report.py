@@ -1,0 +1,126 @@
+"""Reports of the memory page: golden texts of the demo, the contract's keys, modules and spaces, nothing to show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tests.support.made.compiled import compiled_modules
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.model import SPACE_NAMES
+from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.tui.cli.main import SPACES
+from tpuprof.tui.pages.memory.report.report import memory_report
+from tpuprof.tui.pages.memory.report.rows import asked_space
+from tpuprof.tui.report.render import FORMATS, Format, Look
+
+GOLDEN = Path(__file__).parent / "golden"
+RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
+CONTRACT = {
+    *("module", "memory_space", "capacity_bytes", "peak_bytes", "peak_unpadded_bytes", "peak_position"),
+    *("peak_instruction", "total_allocation_bytes", "arguments_bytes", "outputs_bytes", "temporaries_bytes"),
+    *("constants_bytes", "padding_bytes", "fragmentation", "heap_bytes", "heap_unpadded_bytes", "buffers", "modules"),
+}
+BUFFER_CONTRACT = {
+    *("name", "category", "size_bytes", "unpadded_bytes", "expansion", "padding_bytes", "shape", "framework_op"),
+    *("source", "allocation_type", "offset_bytes", "born", "dies", "at_peak"),
+}
+
+
+def report(
+    form: Format,
+    module: str | None = None,
+    space: str | None = None,
+    limit: int = 0,
+    width: int = 110,
+    ascii_only: bool = False,
+    compiled: CompiledModules | None = None,
+) -> str:
+    compiled = compiled or compiled_modules()
+    page = compiled.page()
+    shown, problem = asked_space(page, compiled, module, space)
+    return memory_report(page, shown, problem, RUN, form, Look(width, ascii_only, color=False), limit)
+
+
+def parsed(**asked: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(report("json", **asked))
+    return document
+
+
+@pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("md", "md"), ("csv", "csv")])
+def test_golden(form: Format, ending: str) -> None:
+    check_golden(GOLDEN / f"memory-demo.{ending}", report(form, limit=12))
+
+
+def test_text_in_ascii() -> None:
+    text = report("text", limit=5, width=80, ascii_only=True)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 80
+    check_golden(GOLDEN / "memory-demo-80-ascii.txt", text)
+
+
+def test_json_keeps_the_contract() -> None:
+    document = parsed()
+    assert document["schema"] == "tpuprof.memory/1"
+    assert set(document) >= CONTRACT
+    assert all(set(buffer) >= BUFFER_CONTRACT for buffer in document["buffers"])
+    assert set(nulls(document)) <= set(document["unknown"])
+    assert document["peak_bytes"] == max(document["heap_bytes"]) == document["heap_bytes"][document["peak_position"]]
+    at_peak = sum(buffer["size_bytes"] for buffer in document["buffers"] if buffer["at_peak"])
+    assert at_peak == document["peak_bytes"]
+    assert document["buffer_count"] == len(document["buffers"])
+    assert document["modules"][0]["peak_bytes"]["HBM"] == document["peak_bytes"]
+
+
+def test_a_module_and_a_space_are_chosen() -> None:
+    document = parsed(module="jit_eval_step", space="vmem")
+    assert document["module"] == "jit_eval_step(2)"
+    assert document["memory_space"] == "VMEM"
+    assert document["capacity_bytes"] == 128 << 20
+    with pytest.raises(ProfileError, match="no module jit_step") as raised:
+        report("json", module="jit_step")
+    assert raised.value.exit_code == EXIT_NOT_FOUND
+    assert {name.lower() for name in SPACE_NAMES.values()} == set(SPACES)
+
+
+def test_a_limit_is_of_buffers_the_largest_at_the_peak_first() -> None:
+    document = parsed(limit=3)
+    sizes = [buffer["size_bytes"] for buffer in document["buffers"]]
+    assert len(sizes) == 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(buffer["at_peak"] for buffer in document["buffers"])
+    assert document["buffer_count"] > 3
+    assert len(list(csv.reader(io.StringIO(report("csv", limit=3))))) == 4
+    assert "and 104 more buffers" in report("text", limit=3)
+    assert "Buffers at the peak (3 of 107)" in report("md", limit=3)
+
+
+def test_a_space_that_the_module_does_not_use() -> None:
+    document = parsed(space="cmem")
+    assert document["peak_bytes"] == 0
+    assert document["buffers"] == []
+    assert "CMEM" in report("text", space="cmem")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_to_show_says_why(form: Format) -> None:
+    source = ModuleSource("host0", HloModules({}, {}), (), "TPU v5e", "TPU")
+    text = report(form, compiled=CompiledModules([source]))
+    if form == "csv":
+        assert len(text.splitlines()) == 1
+    elif form == "json":
+        document = json.loads(text)
+        assert document["peak_bytes"] is None
+        assert "no compiled HLO" in document["unknown"]["peak_bytes"]
+        assert set(nulls(document)) <= set(document["unknown"])
+    else:
+        assert "no compiled HLO" in " ".join(text.split())

@@ -1,0 +1,408 @@
+"""The memory tab on a screen: its frames, and what its keys do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.demo.profile.hlo_module import Module
+from tests.support.app.stage import (
+    ENVIRONMENT,
+    ReadyPages,
+    check_cells,
+    check_golden,
+    frame,
+    make_app,
+    on_stage,
+    settled,
+)
+from tests.support.made.pages import training_overview
+from tests.tui.app.test_keys import Act, play
+from tests.tui.pages.timeline.test_view import press
+from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
+from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.oom.screen import TriageScreen
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.popup import Chooser, Reader
+
+
+def scene(act: Act, width: int = 80, height: int = 24, pages: ReadyPages | None = None) -> None:
+    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, "5")
+        await act(app, pilot)
+
+    play(begun, make_app(pages or ReadyPages(training_overview())), width, height)
+
+
+def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
+    async def run() -> str:
+        app = make_app(ReadyPages(training_overview()), options=options)
+        async with on_stage(app, width, height) as pilot:
+            await press(pilot, "5")
+            await press(pilot, keys)
+            check_cells(app)
+            return frame(app)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("buffers", ()),
+        ("scopes", ("b", "b")),
+        ("group", ("b", "b", "enter")),
+        ("point", ("h", "h", "j", "j")),
+        ("map", ("a",)),
+        ("vmem", ("t",)),
+        ("modules", ("m",)),
+        ("card", ("enter",)),
+        ("allocators", ("v",)),
+        ("triage", ("x",)),
+    ],
+)
+def test_frames(name: str, keys: Sequence[str]) -> None:
+    check_golden(f"memory-{name}-80x24", shown(keys))
+
+
+def test_wide_frames() -> None:
+    check_golden("memory-buffers-160x48", shown((), 160, 48))
+    check_golden("memory-allocators-120x40", shown(("v",), 120, 40))
+
+
+def test_in_ascii() -> None:
+    text = shown(options=AppOptions(ascii=True))
+    assert text.isascii()
+    check_golden("memory-buffers-80x24-ascii", text)
+    assert shown(("a", "t"), options=AppOptions(ascii=True)).isascii()
+    assert shown(("v",), options=AppOptions(ascii=True)).isascii()
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (72, 18), (104, 28), (220, 60)])
+def test_every_key_on_every_size(width: int, height: int) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for keys in ("jjlh", "sssb", "bbba", "a{}p", "GgGt", "ttttt", "vljhkGgv"):
+            await press(pilot, tuple(keys))
+            check_cells(app)
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        check_cells(app)
+
+    scene(act, width, height)
+
+
+def test_another_module() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "jit_train_step(1)" in frame(app)
+        await press(pilot, "m")
+        assert isinstance(app.popups.popup, Chooser)
+        await press(pilot, ("j", "enter"))
+        assert app.memory.space_shown is not None
+        assert str(app.memory.space_shown.module) == "jit_eval_step(2)"
+        assert "number 2 by peak of 2" in frame(app)
+
+    scene(act)
+
+
+def test_other_spaces_and_back_to_the_first() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        names = []
+        for _ in range(5):
+            assert app.memory.space_shown is not None
+            names.append(app.memory.space_shown.space)
+            await press(pilot, "t")
+        assert names == [0, 1, 2, 4, 6]
+        assert app.memory.space_shown is not None
+        assert app.memory.space_shown.space == 0
+
+    scene(act)
+
+
+def test_points_of_the_program() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        space = app.memory.space_shown
+        assert space is not None
+        await press(pilot, "h")
+        assert f"at point {_point(app):,}" in frame(app)
+        assert _point(app) < space.peak_position
+        await press(pilot, "p")
+        assert _point(app) == space.peak_position
+        await press(pilot, "{")
+        earlier = _point(app)
+        assert earlier < space.peak_position
+        await press(pilot, "}")
+        assert _point(app) == space.peak_position
+        await press(pilot, ("}", "}", "}", "}", "}"))
+        assert "no later peak" in frame(app)
+        await press(pilot, "h" * 200)
+        assert _point(app) == 0
+        await press(pilot, "l" * 200)
+        assert _point(app) == space.points - 1
+
+    scene(act)
+
+
+def _point(app: TpuprofApp) -> int:
+    view = app.memory.view
+    assert view is not None
+    return int(view._state.point)  # type: ignore[union-attr]
+
+
+def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ("j", "j", "j"))
+        before = app.memory.selection
+        await press(pilot, "l")
+        assert app.memory.selection == before
+
+    scene(act, 120, 40)
+
+
+def test_a_group_is_opened_and_left() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ("b", "j"))
+        assert "by source" in frame(app)
+        await press(pilot, ("enter",))
+        assert app.memory.selection is not None
+        assert "by source" not in frame(app)
+        await press(pilot, ("escape",))
+        assert "by source" in frame(app)
+        assert app.tab_index == 4
+        await press(pilot, ("escape",))
+        assert app.tab_index == 0
+
+    scene(act)
+
+
+def test_a_filter() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ("/", *"adam"))
+        assert " of 107, " in frame(app)
+        await press(pilot, ("escape",))
+        assert "Buffers at the peak (107)" in frame(app)
+        await press(pilot, ("/", *"nothing has this"))
+        assert "no buffer has this text" in frame(app)
+
+    scene(act)
+
+
+def test_the_card_has_everything() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ("enter",))
+        assert isinstance(app.popups.popup, Reader)
+        text = "\n".join("".join(part for part, _ in line) for line in app.popups.popup._text(76))
+        for words in (
+            "custom-call.15",
+            "temporary",
+            "1.50 GiB",
+            "f32[3,8,16,1024,1024]",
+            "model.py:79",
+            "born",
+            "dies",
+        ):
+            assert words in text
+
+    scene(act)
+
+
+def test_what_to_do_opens_and_closes() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, "x")
+        assert isinstance(app.screen, TriageScreen)
+        assert "What to do first" in frame(app)
+        await press(pilot, "q")
+        assert not isinstance(app.screen, TriageScreen)
+        assert app.is_running
+        assert "at the peak" in frame(app)
+
+    scene(act)
+
+
+def test_allocators() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, "v")
+        assert "peak 6.00 GiB" in frame(app)
+        assert app.memory.selection == "batched_device_put"
+        await press(pilot, ("j", "j", "enter"))
+        assert "1023 MiB" in frame(app) or "1.00 GiB" in frame(app)
+        await press(pilot, ("escape", "m", "enter", "h"))
+        assert "peak 6.00 GiB" in frame(app)
+        await press(pilot, ("/", *"stack", "enter"))
+        assert app.memory.selection == "stack"
+        await press(pilot, ("v",))
+        assert "jit_train_step" in frame(app)
+
+    scene(act)
+
+
+def test_from_an_op_to_its_buffers_and_back() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert app.memory.go_to("fusion.397") == ""
+        assert app.memory.op_name == "fusion.397"
+        assert app.memory.go_to("no_op") == "no_op defines no buffer in HBM of jit_train_step(1)"
+        await press(pilot, "o")
+        assert app.tab_index == 2
+        await press(pilot, ("escape",))
+        assert app.tab_index == 4
+
+    scene(act)
+
+
+def test_the_cursor_stays_while_another_tab_is_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ("j", "j", "j"))
+        chosen = app.memory.selection
+        await press(pilot, ("1", "5"))
+        assert app.memory.selection == chosen
+        await press(pilot, ("/", *"adam", "escape"))
+        assert app.memory.selection != ""
+
+    scene(act)
+
+
+def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert app.memory.op_name == "custom-call.15"
+        await press(pilot, "o")
+        assert "no op custom-call.15 ran in this profile" in frame(app)
+
+    scene(act)
+
+
+def test_all_figures_and_the_notes() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, "i")
+        assert isinstance(app.popups.popup, Reader)
+        text = frame(app)
+        assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
+        await press(pilot, ("escape", "t", "t", "t", "t", "w"))
+        assert "TPU v5e has no SparseCore" in frame(app)
+
+    scene(act)
+
+
+def test_spaces_are_gone_through_however_fast() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("t", "t", "t")
+        await settled(pilot)
+        assert app.memory.space_shown is not None
+        assert app.memory.space_shown.space == 4
+
+    scene(act)
+
+
+def test_from_an_op_of_another_module() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert app.memory.go_to("fusion.128", 2) == "Reading jit_eval_step"
+        await settled(pilot)
+        assert app.memory.space_shown is not None
+        assert app.memory.space_shown.module.name == "jit_eval_step"
+        assert app.memory.op_name == "fusion.128"
+        app.memory.go_to("no_op", 1)
+        await settled(pilot)
+        assert "no_op defines no buffer in HBM of jit_train_step(1)" in frame(app)
+
+    scene(act)
+
+
+def test_an_op_is_gone_to_once_the_tab_is_loaded() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        app.memory.go_to("fusion.397", 1)
+        await press(pilot, "5")
+        assert app.memory.op_name == "fusion.397"
+
+    play(act, make_app(ReadyPages(training_overview())))
+
+
+def test_the_mouse_points_at_rows_and_points() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        first = app.memory.selection
+        await pilot.click(f"#{app.memory.id}", offset=(20, 17))
+        await settled(pilot)
+        assert app.memory.selection != first
+        await pilot.click(f"#{app.memory.id}", offset=(12, 8))
+        await settled(pilot)
+        assert 0 < _point(app) < 60
+
+    scene(act)
+
+
+class NoModules(ReadyPages):
+    """A session whose profile holds no HLO."""
+
+    def memory(self, host: str | None = None) -> CompiledModules:
+        """None."""
+        return CompiledModules([ModuleSource("host0", HloModules({}, {}), ((1, "jit_f"),), "TPU v5e", "TPU")])
+
+
+class Nothing(NoModules):
+    """A session without allocators either."""
+
+    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
+        """None."""
+        return MemoryProfilePage(("host0",), (), "This profile has no allocator events.")
+
+
+def test_without_hlo_the_allocators_are_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "HBM of device 0" in frame(app)
+        await press(pilot, "v")
+        assert "holds no compiled HLO" in frame(app)
+        check_golden("memory-no-hlo-80x24", frame(app))
+
+    scene(act, pages=NoModules(training_overview()))
+
+
+def test_with_neither_the_page_says_why() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "holds no compiled HLO" in frame(app)
+        await press(pilot, (*"jkhlGgsbtpaxm{}", "enter", "v"))
+        assert "no allocator events" in frame(app)
+        await press(pilot, (*"jkhlGgpm", "enter"))
+        check_cells(app)
+
+    scene(act, pages=Nothing(training_overview()))
+
+
+def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "jit_eval_step.hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
+    options = AppOptions(tab=4, only_hlo=True, device="TPU v5e")
+    app = TpuprofApp(
+        str(tmp_path),
+        options,
+        detect(ENVIRONMENT),
+        find=find_hlo,
+        open_session=open_hlo_session("TPU v5e"),
+        environ=ENVIRONMENT,
+    )
+
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "jit_eval_step" in frame(app)
+        assert "compiled HLO" in frame(app)
+        for key in "1234":
+            await press(pilot, key)
+            assert "compiled modules, not a profile" in frame(app)
+        await press(pilot, ("5", "r"))
+        assert "peak 1.80 GiB" in frame(app)
+
+    play(act, app)
+
+
+def test_a_space_of_another_run_is_not_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        pages = app.memory._pages
+        await pilot.press("t")
+        app.memory.show_state(app.memory._state)
+        await settled(pilot)
+        assert app.memory.space_shown is None
+        assert pages is not None
+
+    scene(act)

@@ -1,0 +1,118 @@
+"""Out-of-memory errors as text, JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.documents import nulls
+from tests.support.golden import check_golden
+from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
+from tpuprof.parsers.memory.oom import need
+from tpuprof.parsers.memory.oom.advice import advice, what_if
+from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
+from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
+from tpuprof.tui.report.render import Look
+
+GOLDEN = Path(__file__).parent / "golden"
+LOOK = Look(100, False, False)
+
+
+@pytest.fixture(autouse=True)
+def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the report shows does not hang on how good advice is found."""
+
+    def need_of_report(report: OomReport) -> Need:
+        sizes = (report.used_bytes, report.capacity_bytes, None, None, None, None, None)
+        return NEED if report is REPORT else Need("hbm", *sizes, report.buffers, False)
+
+    monkeypatch.setattr(need, "need_of_report", need_of_report)
+    monkeypatch.setattr(advice, "advise", lambda found: ADVICE if found is NEED else ())
+    monkeypatch.setattr(what_if, "toggles", lambda found: TOGGLES if found is NEED else ())
+
+
+def report(form: OomFormat, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:
+    return oom_report(log or log_of(REPORT, LOAD), "logs/train.log", form, look, limit)
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_goldens(form: OomFormat) -> None:
+    check_golden(GOLDEN / f"oom.{form if form == 'md' else 'txt'}", report(form))
+
+
+def test_the_text_in_ascii_and_narrow() -> None:
+    text = report("text", look=Look(60, True, False))
+    assert text.isascii() and all(len(line) <= 60 for line in text.splitlines())
+    assert "\x1b[" in report("text", look=Look(100, False, True))
+
+
+def test_a_limit_is_one_of_buffers() -> None:
+    assert "and 8 more" in report("text", limit=3)
+    assert "and 8 more" in report("md", limit=3)
+    assert len(json.loads(report("json", limit=3))["reports"][0]["buffers"]) == 3
+
+
+def test_json_holds_what_the_contract_names() -> None:
+    document: dict[str, Any] = json.loads(report("json"))
+    assert document["schema"] == "tpuprof.oom/1" and document["run"]["path"] == "logs/train.log"
+    first, second = document["reports"]
+    assert first["memory_space"] == "HBM" and "output_bytes" not in first and first["notes"] == []
+    assert first["used_bytes"] == REPORT.used_bytes and first["at_line"] == 41822 and first["count"] == 3
+    assert (second["kind"], second["requested_bytes"], second["used_bytes"]) == ("load", LOAD.requested_bytes, None)
+    assert [item["size_bytes"] for item in first["buffers"]] == [item.size_bytes for item in BUFFERS]
+    assert first["buffers"][5]["expansion"] == pytest.approx(32.0)
+    assert first["buffers"][1]["xla_label"].startswith("fusion.800.remat3 = fusion(")
+    expected = {"kind", "saving_bytes", "sentence", "how", "arithmetic", "source", "buffers"}
+    assert set(first["advice"][0]) == expected and first["advice"][0]["buffers"] == [1, 2, 3]
+
+
+def test_json_has_a_reason_for_every_null() -> None:
+    document = json.loads(report("json"))
+    unknown = document["unknown"]
+    assert set(nulls({key: value for key, value in document.items() if key != "unknown"})) == set(unknown)
+    assert unknown["reports[].scoped_bytes"] == "the text does not say"
+    assert all(unknown.values())
+
+
+@pytest.mark.parametrize("form", OOM_FORMATS)
+def test_nothing_in_a_log_is_obeyed_or_taken_as_markup(form: OomFormat) -> None:
+    evil = "\x1b]0;owned\x07 ```\n# title <b>|x|"
+    buffer = replace(BUFFERS[0], name=evil, shape=evil, source=evil, framework_op=evil, label=evil, tag=evil)
+    hostile = replace(REPORT, program=evil, sentence=evil, device=evil, buffers=(buffer,))
+    text = report(form, OomLog((hostile,), (evil,), 1, 1))
+    assert "\x1b" not in text and "\x07" not in text
+    if form == "md":
+        assert sum(line.startswith("```") for line in text.splitlines()) == 2
+        assert not any(line.startswith("# ") for line in text.splitlines())
+    if form == "json":
+        assert len(json.loads(text)["reports"]) == 1
+
+
+def test_outputs_are_named_as_on_the_memory_page() -> None:
+    log = log_of(replace(REPORT, output_bytes=5), replace(REPORT, unknown={"output_bytes": "not said"}))
+    document = json.loads(report("json", log))
+    assert [item["outputs_bytes"] for item in document["reports"]] == [5, None]
+    assert document["unknown"]["reports[].outputs_bytes"] == "not said"
+
+
+def test_where_to_look_for_the_list_is_told() -> None:
+    log = log_of(replace(REPORT, buffers=()))
+    told = "The text lists no buffers"
+    assert told in report("text", log) and told in report("md", log)
+    (found,) = json.loads(report("json", log))["reports"]
+    assert found["notes"][0].startswith(told)
+
+
+def test_notes_are_told() -> None:
+    log = OomLog((REPORT,), ("Line 5 is of a GPU.",), 1, 1)
+    assert "Line 5 is of a GPU." in report("text", log)
+    assert "Line 5 is of a GPU." in report("md", log)
+    assert json.loads(report("json", log))["warnings"] == ["Line 5 is of a GPU."]
+
+
+def test_names_of_logs() -> None:
+    assert [shown_name(path) for path in ("-", "a/b.log", "b.log", "a/")] == ["stdin", "b.log", "b.log", "a"]

@@ -1,0 +1,448 @@
+"""The ops tab over the demo profile: its views, what keys do in them, and what the screen shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+
+from tests.support.app.stage import (
+    ENVIRONMENT,
+    ParkedPages,
+    check_cells,
+    check_golden,
+    frame,
+    make_app,
+    on_stage,
+    settled,
+    until,
+)
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.loading import OPS_TAB
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
+from tpuprof.tui.pages.ops.tree_view import TreeView
+from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
+from tpuprof.tui.terminal.detect import detect
+
+Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
+
+VIEWS = {"profile": [], "hlo-ops": ["v"], "framework-ops": ["v", "v"], "roofline": ["V"]}
+
+
+def demo_app(**options: object) -> TpuprofApp:
+    """The app over the demo profile."""
+    chosen = AppOptions(demo=True, **options)  # type: ignore[arg-type]
+    environ = dict(ENVIRONMENT)
+    return TpuprofApp(
+        demo_path(), chosen, detect(environ, color=chosen.color, ascii_only=chosen.ascii), environ=environ
+    )
+
+
+def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> TpuprofApp:
+    """Runs one scene on the ops tab."""
+
+    async def run() -> TpuprofApp:
+        stage = app or demo_app()
+        async with on_stage(stage, width, height) as pilot:
+            await pilot.press("3")
+            await settled(pilot)
+            await act(stage, pilot)
+        return stage
+
+    return asyncio.run(run())
+
+
+def tree(app: TpuprofApp) -> TreeView:
+    assert isinstance(app.ops.view, TreeView)
+    return app.ops.view
+
+
+def table(app: TpuprofApp) -> TableView:
+    assert isinstance(app.ops.view, TableView)
+    return app.ops.view
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_shows(name: str, size: tuple[int, int]) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press(*VIEWS[name], "j", "j")
+        await settled(pilot)
+        check_cells(app)
+        check_golden(f"ops-{name}_{size[0]}x{size[1]}", frame(app))
+
+    play(act, width=size[0], height=size[1])
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_in_ascii_and_without_colours(name: str) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press(*VIEWS[name])
+        await settled(pilot)
+        text = frame(app)
+        assert text.isascii()
+        check_golden(f"ops-{name}_ascii", text)
+
+    play(act, demo_app(ascii=True, color="never"))
+
+
+@pytest.mark.parametrize("size", [(60, 15), (66, 18), (100, 30), (200, 60)])
+def test_every_size(size: tuple[int, int]) -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for _ in range(4):
+            await pilot.press("v", "j")
+            await settled(pilot)
+            check_cells(app)
+
+    play(act, width=size[0], height=size[1])
+
+
+def test_nothing_is_computed_before_the_tab_is_shown() -> None:
+    async def run() -> None:
+        app = demo_app()
+        async with on_stage(app) as pilot:
+            assert app.overview.has_page
+            assert not app.ops.has_page
+            await pilot.press("3")
+            await settled(pilot)
+            assert app.ops.has_page
+
+    asyncio.run(run())
+
+
+def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() -> None:
+    pages = ParkedPages()
+
+    async def run() -> None:
+        app = make_app(pages)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, pages.started.is_set)
+            await pilot.press("3")
+            assert not app.ops.has_page
+            assert "train_b" in frame(app)
+            pages.let_go.set()
+            await until(pilot, lambda: app.ops.has_page)
+            assert not pages.was_cancelled.is_set()  # the decoding under way is not thrown away
+            assert app.tab_index == OPS_TAB
+
+    asyncio.run(run())
+
+
+# --- the tree
+
+
+def test_opening_and_closing() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        view = tree(app)
+        first = len(view.state.rows)
+        assert view.state.rows[0].is_open  # the program that took most time
+        await pilot.press("j", "l")
+        assert len(view.state.rows) > first
+        assert view.state.cursor == 1
+        await pilot.press("l")  # into it
+        assert view.state.cursor == 2
+        await pilot.press("h")  # back to its parent
+        assert view.state.cursor == 1
+        await pilot.press("h")
+        assert len(view.state.rows) == first
+        await pilot.press("enter")
+        assert app.popups.popup is not None  # the whole card
+
+    play(act)
+
+
+def test_enter_on_hidden_nodes_shows_them_and_goes_to_the_first() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        state = tree(app).state
+        at = next(at for at, row in enumerate(state.rows) if row.hidden)
+        last = state.tree.name[state.rows[at - 1].node]
+        await pilot.press(*["j"] * at, "enter")
+        assert state.cursor == at
+        assert not state.rows[at].hidden
+        assert state.tree.name[state.rows[at - 1].node] == last
+
+    play(act)
+
+
+def test_keys_that_come_at_once_are_taken_in_order() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        for key in ("v", "slash", "q", "s", "o"):  # a terminal hands on a paste in one go
+            app.screen.post_message(Key(key, None if len(key) > 1 else key))
+        await pilot.pause()
+        assert app._prompt == "qso"
+        assert not app._exit
+
+    play(act)
+
+
+def test_a_fusion_opens_to_what_it_holds() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "l", "l", "l")  # the longest op, a fusion
+        await settled(pilot)
+        view = tree(app)
+        inside = [row for row in view.state.rows if row.instruction is not None]
+        assert inside
+        op = app.ops._pages.ops.table.name[0]  # type: ignore[union-attr]
+        assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
+        await pilot.press("j")
+        await settled(pilot)
+        assert "part of the fusion's" in frame(app)
+        assert view.op_row is not None and app.ops._pages is not None
+        assert app.ops._pages.ops.table.name[view.op_row] == op
+
+    play(act, height=40)
+
+
+def test_grouping_keeps_the_op() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "l", "j", "j")
+        name = tree(app).selection
+        seen = []
+        for _ in range(3):
+            await pilot.press("b")
+            seen.append(tree(app).state.by)
+            assert tree(app).selection == name
+        assert seen == ["category", "provenance", "program"]
+
+    play(act)
+
+
+def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("s")
+        state = tree(app).state
+        assert "wasted▼" in frame(app)
+        found = state.tree.wasted_fraction[state.tree.children(0, "wasted")]
+        assert (found[:-1] >= found[1:]).all()
+        await pilot.press("s")
+        assert "time▼" in frame(app)
+
+    play(act)
+
+
+def test_hidden_children_are_counted_and_can_be_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        state = tree(app).state
+        program = state.rows[0].node
+        hidden = next(row for row in state.rows if row.hidden and row.node == program)
+        shown = sum(int(state.tree.parent[row.node]) == program and not row.hidden for row in state.rows)
+        assert hidden.hidden + shown == state.tree.child_count(program)
+        assert f"+ {hidden.hidden} more" in frame(app)
+        await pilot.press("t")
+        assert not any(row.hidden for row in state.rows)
+        await pilot.press("m")
+        kept = [row.node for row in state.rows if int(state.tree.parent[row.node]) == program and not row.hidden]
+        times = state.tree.time_ps
+        assert times[kept].sum() >= 0.9 * times[program] > times[kept[:-1]].sum()
+
+    play(act, height=50)
+
+
+def test_idle_can_be_left_out() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "IDLE" in frame(app)
+        await pilot.press("j", "j")
+        row = tree(app).state.row
+        await pilot.press("i")
+        assert tree(app).state.row == row
+        assert "IDLE" not in frame(app)
+        fractions = tree(app).state.tree.time_fraction[tree(app).state.tree.children(0)]
+        assert fractions.sum() == pytest.approx(1.0)
+        await pilot.press("i")
+        assert "IDLE" in frame(app)
+
+    play(act, height=50)
+
+
+def test_searching_the_tree_opens_what_hides_the_match() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", *"reduce.65", "enter")
+        row = tree(app).state.row
+        assert row is not None
+        assert "reduce.65" in tree(app).state.tree.name[row.node]
+        await pilot.press("slash", *"nosuchop", "enter")
+        assert "no match" in frame(app) or tree(app).next_match(1) == "no match"
+
+    play(act)
+
+
+# --- tables
+
+
+def test_a_filter_keeps_matching_rows_until_escape() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        view = table(app)
+        every = len(view.state.rows)
+        await pilot.press("slash", *"cat:all-reduce >100ms", "enter")
+        pages = app.ops._pages
+        assert pages is not None
+        kept = view.state.rows.tolist()
+        assert 0 < len(kept) < every
+        assert all("all-reduce" in (pages.ops.table.category[row] or "") for row in kept)
+        assert all(pages.ops.table.self_ps[row] > 100 * 10**9 for row in kept)
+        assert f"of {len(kept)} (filtered from {every})" in frame(app)
+        await pilot.press("escape")
+        assert len(view.state.rows) == every
+
+    play(act, width=100)
+
+
+def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        view = table(app)
+        every = len(view.state.rows)
+        await pilot.press("slash", *"cat:all-reduce", "enter", "v")
+        assert table(app) is not view
+        await pilot.press("escape")
+        assert app.tab_index == OPS_TAB
+        assert len(view.state.rows) == every
+        assert app.ops._at == FRAMEWORK
+
+    play(act, width=100)
+
+
+def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        every = len(table(app).state.rows)
+        await pilot.press("slash", "tilde", "left_parenthesis")
+        assert len(table(app).state.rows) == every
+        assert "not a regex" in app._found
+        await pilot.press("enter")  # the prompt stays, with what is wrong
+        assert "not a regex" in frame(app)
+        await pilot.press("escape")
+        assert len(table(app).state.rows) == every
+
+    play(act)
+
+
+def test_sorting_by_any_column() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        view, pages = table(app), app.ops._pages
+        assert pages is not None
+        seen = [view.state.sort]
+        while True:
+            await pilot.press("s")
+            if view.state.sort == "self":
+                break
+            seen.append(view.state.sort)
+            assert sorted(view.state.rows.tolist()) == list(range(len(pages.ops)))
+        assert len(seen) == len(set(seen)) > 15
+        await pilot.press("S")
+        times = pages.ops.table.self_ps[view.state.rows]
+        assert (times[:-1] <= times[1:]).all()
+
+    play(act)
+
+
+def test_columns_shift_until_the_last_one_shows() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        assert "framework op" not in frame(app).splitlines()[4]
+        await pilot.press(*["l"] * 40)
+        assert "framework op" in frame(app).splitlines()[4]
+        await pilot.press(*["h"] * 40)
+        assert "FLOPS" in frame(app).splitlines()[4]
+
+    play(act)
+
+
+def test_the_same_op_in_tree_and_table() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v", *["j"] * 30)
+        name = table(app).selection
+        await pilot.press("o")
+        assert app.ops.view_index == TREE
+        assert tree(app).selection == name
+        await pilot.press("o")
+        assert app.ops.view_index == HLO
+        assert table(app).selection == name
+        await pilot.press("v")
+        assert app.ops.view_index == FRAMEWORK
+        await pilot.press("o")
+        assert app.ops.view_index == HLO
+
+    play(act)
+
+
+def test_from_the_overview_to_the_framework_op() -> None:
+    async def run() -> None:
+        app = demo_app()
+        async with on_stage(app, 120, 40) as pilot:
+            page = app.overview.page_shown
+            assert page is not None
+            await pilot.press(*["j"] * (len(page.findings) + 2))
+            name = app.overview.selection
+            assert name == page.top_ops[2].name
+            await pilot.press("o")
+            await settled(pilot)
+            assert app.tab_index == OPS_TAB
+            assert isinstance(app.ops.view, FrameworkView)
+            assert app.ops.selection == name
+
+    asyncio.run(run())
+
+
+def test_from_a_finding_to_its_op() -> None:
+    async def run() -> None:
+        app = demo_app()
+        async with on_stage(app, 120, 40) as pilot:
+            page = app.overview.page_shown
+            assert page is not None
+            wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
+            target = page.findings[wanted].place.target
+            await pilot.press(*["j"] * wanted, "o")
+            await settled(pilot)
+            assert app.tab_index == OPS_TAB
+            assert app.ops.view_index == HLO
+            assert app.ops.selection == target
+
+    asyncio.run(run())
+
+
+def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("V")
+        assert app.ops.view_index == ROOFLINE
+        view = app.ops.view
+        assert isinstance(view, RooflineView)
+        await pilot.press("i")
+        assert not view.page.with_infeed
+        assert len(view.state.rows) == int(view.page.counts.sum())
+        assert "without infeed and outfeed" in frame(app)
+
+    play(act, width=120)
+
+
+def test_enter_opens_the_card_in_full() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("v")
+        await settled(pilot)
+        await pilot.press("enter")
+        assert app.popups.popup is not None
+        assert app.popups.popup.title == "Op"
+        await pilot.press("G")
+        assert "fusion" in frame(app)
+
+    play(act)
+
+
+def test_help_explains_columns_and_the_filter() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        text = frame(app)
+        await pilot.press("space")
+        text += frame(app)
+        await pilot.press("space")
+        text += frame(app)
+        assert "wasted" in text and "bound by" in text and "b " in text
+
+    play(act, width=100, height=40)

@@ -1,0 +1,277 @@
+"""The overview in cells: committed frames, and what must hold for every page and width."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.golden import check_golden
+from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
+from tests.support.made.serving import five_requests, read_requests, serving_profile
+from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.pages.inference import Latency, Percentile, inference
+from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
+from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.columns import AXIS, columns_of
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.overview.drawing import (
+    Cursor,
+    cells_of,
+    class_bar,
+    compose,
+    overview,
+    shared_prefix,
+    top_ops_table,
+)
+from tpuprof.tui.pages.overview.headline import latency_line, verdict
+from tpuprof.tui.pages.overview.steps import step_detail, step_graph, step_parts
+
+GOLDEN = Path(__file__).parent / "golden"
+PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
+GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
+SIZES = {"80x21": (80, 21), "120x36": (120, 36)}
+
+
+def frame(lines: list[Line]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("glyphs", GLYPHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_frames(page: str, glyphs: str, size: str) -> None:
+    width, height = SIZES[size]
+    lines = overview(PAGES[page](), width, height, GLYPHS[glyphs])
+    check_golden(GOLDEN / f"overview-{page}-{glyphs}-{size}.txt", frame(lines))
+
+
+@given(
+    st.sampled_from(sorted(PAGES)),
+    st.integers(40, 220),
+    st.one_of(st.none(), st.integers(15, 80)),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.integers(-1, 9),
+    st.integers(-1, 98),
+)
+@settings(max_examples=120, deadline=None)
+def test_every_line_is_exactly_as_wide_as_asked(
+    name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
+) -> None:
+    page = PAGES[name]()
+    cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.top_ops) else None)
+    drawn = compose(page, width, height, glyphs, cursor)
+    assert {line_width(line) for line in drawn.lines} == {width}
+    text = "\n".join(plain(line) for line in drawn.lines)
+    assert glyphs is not ASCII or text.isascii()
+    assert all(character.isprintable() or character == "\n" for character in text)
+    if drawn.first_op_line >= 0 and width >= 70 and cursor.op is None:
+        assert page.top_ops[0].name[-6:] in plain(drawn.lines[drawn.first_op_line])
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
+    page = training_overview()
+    ops = tuple(dataclasses.replace(op, name=name, hlo_category=name) for op in page.top_ops)
+    environment = dataclasses.replace(page.environment, device_type=name)
+    page = dataclasses.replace(page, top_ops=ops, environment=environment, warnings=(name,), unknown={"a": name})
+    for glyphs in (BLOCK, ASCII):
+        for line in overview(page, 90, 30, glyphs):
+            text = plain(line)
+            assert len(text) == 90
+            assert text.isprintable()
+            assert glyphs is BLOCK or text.isascii()
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=7), st.integers(8, 200))
+def test_the_cells_of_a_bar_add_up_and_follow_the_shares(times: list[int], width: int) -> None:
+    total = sum(times)
+    shares = [Share(kind, time, time / total) for kind, time in zip(OP_CLASSES, times, strict=False)]
+    cells = cells_of(shares, width)
+    assert sum(cells) == width
+    assert min(cells) >= 1
+    for share, count in zip(shares, cells, strict=True):
+        assert abs(count - share.fraction * width) <= len(shares) + 1
+
+
+@given(st.floats(0, 1), st.integers(1, 40), st.sampled_from([BLOCK, ASCII]))
+def test_a_small_bar_keeps_its_width_and_shows_what_is_not_zero(share: float, width: int, glyphs: Glyphs) -> None:
+    filled, empty = small_bar(share, width, glyphs)
+    assert len(filled) + len(empty) == width
+    assert bool(filled) == (share > 0)
+
+
+def breakdown(compute: float, infeed: float, idle: float, reduced: float) -> StepBreakdown:
+    return StepBreakdown(compute, compute, infeed, 0.0, idle, 0.0, reduced, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+TIMES = st.floats(0, 1e12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 10**12), TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=120),
+    st.integers(AXIS + 4, 160),
+    st.integers(1, 10),
+    st.sampled_from([BLOCK, PLAIN, ASCII]),
+    st.data(),
+)
+@settings(max_examples=80, deadline=None)
+def test_step_graph_columns_grow_with_the_steps(
+    spec: list[tuple[int, float, float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
+) -> None:
+    steps = [Step(str(n), n, 0, duration, breakdown(*parts)) for n, (duration, *parts) in enumerate(spec)]
+    cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
+    lines = step_graph(steps, width, height, glyphs, cursor)
+    assert len(lines) == height + 1
+    assert {line_width(line) for line in [*lines, step_detail(steps, cursor, width, glyphs)]} == {width}
+    columns = columns_of([step.duration_ps for step in steps], width, cursor)
+    assert cursor is None or columns.column_of(cursor) is not None
+    if cursor is None:  # no step is left out, and the slowest one is drawn
+        assert all(columns.column_of(at) is not None for at in range(len(steps)))
+        longest = max(step.duration_ps for step in steps)
+        assert longest in {steps[at].duration_ps for at in columns.shown}
+    pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
+    rows = [plain(line)[AXIS:] for line in lines[:height]]
+    known = [at for at, step in enumerate(columns.shown) if sum(spec[step][1:4]) > 0]
+    filled = {at: sum(row[at * pitch] != " " for row in rows) for at in known}
+    for a in known:
+        for b in known:
+            if steps[columns.shown[a]].duration_ps <= steps[columns.shown[b]].duration_ps:
+                assert filled[a] <= filled[b]
+
+
+@given(TIMES, TIMES, TIMES, TIMES, TIMES, TIMES)
+def test_the_parts_of_a_step_are_what_its_breakdown_holds(
+    compute: float, infeed: float, outfeed: float, transfer: float, idle: float, reduced: float
+) -> None:
+    whole = StepBreakdown(
+        compute, compute, infeed, outfeed, idle + transfer, transfer, reduced, 0.0, 0.0, 0.0, 0.0, 0.0
+    )
+    parts = step_parts(Step("0", 0, 0, 1, whole))
+    sizes = {part.word: part.size for part in parts}
+    assert sizes.get("busy", 0.0) + sizes.get("all-reduce", 0.0) == pytest.approx(compute)
+    assert (sizes.get("input", 0.0), sizes.get("output", 0.0)) == (infeed, outfeed)
+    assert sum(sizes.values()) == pytest.approx(compute + infeed + outfeed + idle + transfer, abs=1e-3)
+    assert all(part.size > 0 for part in parts)
+
+
+def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
+    page = training_overview()
+    lines = top_ops_table(page.top_ops, 80, BLOCK, cursor=2)
+    assert [at for at, line in enumerate(lines) if plain(line).startswith(BLOCK.mark)] == [3]
+    assert any(key == "cursor" for _, key in lines[3])
+
+
+def test_without_colours_the_bar_spells_its_classes() -> None:
+    text = plain(class_bar(training_overview(), 80, PLAIN)[0])
+    for letter in "CVDNH?.":
+        assert letter in text
+
+
+def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
+    page: Overview = training_overview()
+    text = plain(step_detail(page.steps, None, 120, BLOCK))
+    assert "step 103" in text
+    assert "1.98× median" in text
+    assert text.index("input 180 ms") < text.index("busy")
+
+
+def test_steady_steps_are_called_steady() -> None:
+    steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
+    assert "steady" in plain(step_detail(steps, None, 100, BLOCK))
+
+
+def test_what_all_names_begin_with_is_said_once() -> None:
+    names = ["jit(f)/jit(main)/a/add", "jit(f)/jit(main)/mul", "copy.1"]
+    assert shared_prefix(names) == "jit(f)/jit(main)/"
+    assert shared_prefix(["jit(f)/add", "copy.1"]) == ""
+    assert shared_prefix(["a/add", "b/add"]) == ""
+
+
+def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
+    page = training_overview()
+    long = dataclasses.replace(page.bottleneck, statement="word " * 60, next_steps=("First.", "Second.", "Third."))
+    text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK, 4)]
+    assert len(text) == 4
+    assert "First." in text[-1] and "+2 more" in text[-1]
+    assert "more line" in text[2]
+    assert len(verdict(dataclasses.replace(page, bottleneck=long), 80, BLOCK)) > 6
+
+
+def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
+    steps = [Step(str(n), n, 0, 400 if n == 150 else 100, None) for n in range(200)]
+    lines = [plain(line) for line in step_graph(steps, 80, 4, BLOCK)]
+    assert sum(character != " " for character in lines[0][AXIS:]) == 1
+    assert "max of 3" in lines[-1]
+    assert "150" in lines[-1]
+
+
+def test_a_short_table_follows_the_cursor() -> None:
+    ops = training_overview().top_ops
+    rows = [plain(line) for line in top_ops_table(ops, 80, BLOCK, cursor=6, most=3)][1:]
+    assert len(rows) == 3
+    assert rows[-1].startswith(BLOCK.mark)
+    assert "adam/mul" in rows[-1]
+    assert "copy.812" in rows[0]
+
+
+@pytest.mark.parametrize("width", range(60, 121, 10))
+def test_the_line_on_a_step_has_whole_figures_only(width: int) -> None:
+    text = plain(step_detail(training_overview().steps, 3, width, BLOCK)).rstrip()
+    assert "…" not in text and text.endswith(("ms", "µs"))
+
+
+@pytest.mark.parametrize(("width", "count"), [(60, 2), (80, 3), (120, 5)])
+def test_a_narrow_latency_line_spares_percentiles_but_not_what_they_are_of(width: int, count: int) -> None:
+    rows = tuple(Percentile(at, Latency(10.0 * MS, None, None, None)) for at in (50.0, 75.0, 90.0, 99.0, 99.9))
+    page = inference([read_requests(serving_profile(five_requests()))], ["server-0"], is_training=False)
+    served = dataclasses.replace(page, percentiles=rows, source="module runs", subject="jit_step(7)", sessions=5)
+    text = plain(latency_line(dataclasses.replace(training_overview(), inference=served), width, BLOCK)[0]).rstrip()
+    assert text.endswith("of 5 runs of jit_step")
+    assert text.count("10.0 ms") == count and "50%" in text and "99%" in text
+
+
+def test_a_narrow_table_of_ops_gives_its_cells_to_the_names() -> None:
+    page = training_overview()
+    narrow, wide = (plain(top_ops_table(page.top_ops, width, BLOCK)[0]) for width in (60, 80))
+    assert "FLOP/s" in wide and "FLOP/s" not in narrow and "self time" in narrow
+    assert {line_width(line) for line in top_ops_table(page.top_ops, 60, BLOCK)} == {60}
+
+
+@pytest.mark.parametrize("eighths", range(1, 33))
+def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
+    filled, empty = small_bar(eighths / 32, 4, ASCII)
+    assert " " not in filled and "." not in filled and filled and len(filled + empty) == 4
+
+
+# --- GPUs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
+    page = training_overview()
+    parts = GenericBreakdown(
+        device_compute_ps=70 * MS,
+        device_to_device_ps=0,
+        device_collectives_ps=0,
+        input_ps=0,
+        output_ps=0,
+        all_other_ps=30 * MS,
+    )
+    gpus = dataclasses.replace(
+        page,
+        steps=(Step("0", 0, 0, 100 * MS, parts),),
+        bottleneck=Bottleneck("both", 0.0, 0.0, 30.0, "The program may be input-bound.", ()),
+        shares=(),
+        findings=(),
+        unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
+    )
+    said = "\n".join(plain(line) for line in overview(gpus, 120, 36, BLOCK))
+    assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
+    assert "n/a: computed for TPUs only" in said
+    assert "busy  █ collectives  █ copies  █ other" in said
+    assert " step 0  100 ms  compute 70.0 ms  other 30.0 ms" in said and "steady" not in said

@@ -1,0 +1,172 @@
+"""Keys on the findings: jumps to where to look, and the cursor's way over findings, ops and steps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ReadyPages, frame, make_app, settled
+from tests.support.made.pages import training_overview, two_findings
+from tests.tui.app.test_keys import Act, play
+from tpuprof.parsers.pages.findings.finding import Place as Where
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.widgets.graph_tab import Place
+
+TARGETS = {
+    "an op": Where("op-profile", "fusion.3"),
+    "a step that waits": Where("input", "104"),
+    "a step of the page": Where("timeline", "101"),
+    "all here": Where("overview"),
+}
+
+
+def app_with_findings() -> TpuprofApp:
+    base = two_findings()[0]
+    findings = tuple(dataclasses.replace(base, title=title, place=place) for title, place in TARGETS.items())
+    return make_app(ReadyPages(dataclasses.replace(training_overview(), findings=findings)))
+
+
+def scene(act: Act, width: int = 80, height: int = 24) -> None:
+    play(act, app_with_findings(), width, height)
+
+
+def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.tab_index == 2
+        assert "[HLO ops]" in frame(app) and app.ops.selection == "fusion.3"
+        await pilot.press("escape")
+        assert app.tab_index == 0 and app.overview.place == Place("findings", 0)
+
+    scene(act)
+
+
+def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "v")
+        await settled(pilot)
+        await pilot.press("/", *"fusion.11", "enter", "1", "o")
+        await settled(pilot)
+        assert app.tab_index == 2 and app.ops.selection == "fusion.3"
+
+    scene(act)
+
+
+def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "o")
+        await settled(pilot)
+        assert app.tab_index == 1 and app.input.place == Place("steps", 4)
+        await pilot.press("escape")
+        assert app.tab_index == 0 and app.overview.place == Place("findings", 1)
+
+    scene(act)
+
+
+def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "j", "o")
+        await settled(pilot)
+        assert app.tab_index == 3 and app.timeline.selection == "101"
+        assert "▼ step 101" in frame(app)
+        await pilot.press("escape")
+        assert app.tab_index == 0 and app.overview.place == Place("findings", 2)
+
+    scene(act)
+
+
+def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("l", "enter")
+        assert "o shows it in tab 4, timeline" in frame(app)
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.tab_index == 3 and "▼ step 103" in frame(app)
+        await pilot.press("3", "v")
+        await settled(pilot)
+        assert app.ops.selection == "fusion.0"
+        await pilot.press("O")
+        await settled(pilot)
+        assert app.tab_index == 3 and app.timeline.selection == "fusion.0"
+        await pilot.press("o")
+        assert app.tab_index == 2 and app.ops.selection == "fusion.0"
+
+    scene(act)
+
+
+def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        assert "o go there" in frame(app)
+        await pilot.press("j", "j", "j")
+        assert "o go there" not in frame(app) and app.overview.commands == ()
+        await pilot.press("o")
+        assert app.tab_index == 0 and app.overview.place == Place("findings", 3)
+        await pilot.press("j")
+        assert "o in ops" in frame(app)
+
+    scene(act)
+
+
+def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "l", "k")
+        assert app.overview.place == Place("findings", 0)
+        await pilot.press("l", "h", "j", "j")
+        assert app.overview.place == Place("findings", 2)
+        await pilot.press("j", "j", "l", "k")
+        assert app.overview.place == Place("findings", 3), "the first op is below the last finding"
+
+    scene(act)
+
+
+def test_details_say_the_keys_that_work_from_there() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("enter")
+        assert "o shows fusion.3 in tab 3, ops" in frame(app)
+        await pilot.press("o")
+        await settled(pilot)
+        assert app.ops.selection == "fusion.3"
+
+    scene(act)
+
+
+def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_it() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("l")
+        assert "361 ms │" in frame(app) and "step 103  361 ms" in frame(app)
+        await pilot.press("2")
+        await settled(pilot)
+        await pilot.press("G", "l")
+        assert "60% │" in frame(app) and "step 103  361 ms" in frame(app)
+
+    scene(act, 60, 15)
+
+
+def test_g_goes_back_to_the_top_of_the_page() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("G")
+        assert "STEP TIME" not in frame(app)
+        await pilot.press("g")
+        assert "STEP TIME" in frame(app) and "▸1 an op" in frame(app)
+        await pilot.press("2")
+        await settled(pilot)
+        await pilot.press("G")
+        assert "STEP TIME" not in frame(app)
+        await pilot.press("g", "j")
+        assert app.look.glyphs.mark in frame(app)
+
+    scene(act, 60, 15)
+
+
+def test_keys_that_come_at_once_all_count() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "o", "escape", "k", "o")
+        await settled(pilot)
+        assert app.tab_index == 2 and app.ops.selection == "fusion.3"
+        await pilot.press("escape", "2")
+        await settled(pilot)
+        assert app.input.place == Place("steps", 4), "the step that was wanted while the page was loading"
+
+    scene(act)

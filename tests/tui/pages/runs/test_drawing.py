@@ -1,0 +1,137 @@
+"""The list of runs in cells: committed frames, and what must hold for any runs, facts and width."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.golden import check_golden
+from tests.support.made.runs import NOW, RUNS, facts_of, known
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
+from tpuprof.tui.pages.runs.drawing import (
+    DETAIL_LINES,
+    NOT_YET,
+    ORDERS,
+    RunOrder,
+    RunRow,
+    detail_lines,
+    list_lines,
+    matching,
+    newest_first,
+    ordered,
+    short_age,
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+GLYPHS = {"block": BLOCK, "ascii": ASCII}
+
+
+def rows_of(facts: bool = True) -> list[RunRow]:
+    rows = [RunRow(run, facts_of(run) if facts else None, run == RUNS[0], run == RUNS[1]) for run in RUNS]
+    return ordered([replace(rows[0], mark="A"), *rows[1:]], "time")
+
+
+def drawn(rows: list[RunRow], cursor: int, width: int, glyphs: Glyphs, order: RunOrder = "time") -> list[Line]:
+    lines = list_lines(rows, cursor, 0, len(rows), order, NOW, width, glyphs)
+    return lines + detail_lines(rows[cursor] if rows else None, width, glyphs)
+
+
+def text_of(lines: list[Line]) -> str:
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("width", [56, 76, 96, 140])
+@pytest.mark.parametrize("name", ["block", "ascii"])
+def test_frames(name: str, width: int) -> None:
+    check_golden(GOLDEN / f"runs-{name}-{width}.txt", text_of(drawn(rows_of(), 1, width, GLYPHS[name])))
+
+
+def test_before_anything_is_known() -> None:
+    lines = drawn(rows_of(False), 0, 96, BLOCK)
+    assert plain(lines[1]).count(NOT_YET) == 3
+    assert "reading what it holds..." in text_of(lines)
+    assert "n/a" not in text_of(lines)
+
+
+def test_what_is_unknown_says_why() -> None:
+    row = RunRow(RUNS[0], nothing_known("the disk is on fire"))
+    assert "no step time: the disk is on fire" in text_of(detail_lines(row, 80, BLOCK))
+    assert plain(list_lines([row], 0, 0, 1, "time", NOW, 96, BLOCK)[1]).count("n/a") == 3
+
+
+def test_orders() -> None:
+    rows = rows_of()
+    names = {order: [row.run.name for row in ordered(rows, order)] for order in ORDERS}
+    assert names["time"] == [run.name for run in RUNS] == [run.name for run in newest_first(RUNS[::-1])]
+    assert [row.run.size_bytes for row in ordered(rows, "size")] == sorted((r.size_bytes for r in RUNS), reverse=True)
+    times = [facts_of(row.run).step_time_ps for row in ordered(rows, "step")]
+    assert times == [784 * 10**9, 246 * 10**9, None, None]
+    assert [row.facts for row in ordered(rows_of(False), "step")] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("", [0, 1, 2, 3]),
+        ("NEWEST", [0]),
+        ("v6 jit_f", [1]),
+        ("train_step v5", [0]),
+        ("host2", [0]),
+        ("2 GB limit", [2, 3]),
+        ("nothing like it", []),
+    ],
+)
+def test_the_filter(words: str, found: list[int]) -> None:
+    rows = rows_of()
+    assert [rows.index(row) for row in matching(rows, words, NOW)] == found
+
+
+def test_no_row_matches() -> None:
+    assert "no run has all these words" in text_of(drawn([], 0, 60, BLOCK))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "now"), (300, "5 min"), (7200, "2 h"), (86400 * 12, "12 d"), (-100, "future"), (86400 * 12345, "12345 d")],
+)
+def test_ages(seconds: float, words: str) -> None:
+    run = Run("a", "/a", (), (), NOW - seconds)
+    shown = short_age(run, NOW)
+    assert len(shown) <= 6 and shown in (words, ">99 y")
+    assert short_age(replace(run, folder_modified=0.0), NOW) == "n/a"
+
+
+texts = st.text(max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(texts, texts, st.none() | st.integers(0, 2**62), st.lists(texts, max_size=3)), max_size=5),
+    st.integers(20, 220),
+    st.sampled_from([BLOCK, ASCII]),
+)
+def test_every_line_fits_whatever_the_names(
+    content: list[tuple[str, str, int | None, list[str]]], width: int, glyphs: Glyphs
+) -> None:
+    rows = [
+        RunRow(
+            replace(RUNS[at % 4], name=name),
+            known(device_type=device, step_time_ps=step, modules=tuple(modules), step_source="steps", step_count=step),
+        )
+        for at, (name, device, step, modules) in enumerate(content)
+    ]
+    lines = drawn(rows, 0, width, glyphs)
+    assert len(lines) == 1 + max(1, len(rows)) + DETAIL_LINES
+    for line in lines:
+        assert line_width(line) == width and plain(line).isprintable()
+        assert glyphs is BLOCK or plain(line).isascii()
+
+
+def test_facts_of_no_host() -> None:
+    assert "v5" not in text_of(drawn([RunRow(RUNS[2], RunFacts())], 0, 140, ASCII))

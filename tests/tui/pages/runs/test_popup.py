@@ -1,0 +1,336 @@
+"""The list of runs on a screen: its frames, its keys, and facts that come while it is open."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.events import Key
+from textual.geometry import Size
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ENVIRONMENT, check_golden
+from tests.support.made.runs import NOW, RUNS, facts_of
+from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.app.listings import new_run_sentence
+from tpuprof.tui.pages.runs.popup import FactsReader, RunsPopup, read_facts
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import PopupLayer
+
+LOOK = Look.of(detect(ENVIRONMENT))
+ASCII_LOOK = Look.of(detect({"TERM": "vt100"}))
+
+
+class Desk:
+    """A popup and what it answers."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run] = RUNS,
+        facts: Callable[[Run], RunFacts | None] = facts_of,
+        shown: Run | None = None,
+        compares: bool = True,
+        look: Look = LOOK,
+    ) -> None:
+        self.opened: list[str] = []
+        self.compared: list[tuple[str, str]] = []
+        self.closed = 0
+        self.popup = RunsPopup(
+            look,
+            "Runs in ~/logs",
+            runs,
+            facts,
+            lambda run: self.opened.append(run.name),
+            (lambda one, other: self.compared.append((one.name, other.name))) if compares else None,
+            lambda: NOW,
+            shown,
+            self._close,
+        )
+        self.place(80, 24)
+
+    def _close(self) -> None:
+        self.closed += 1
+
+    def place(self, width: int, height: int) -> None:
+        region = self.popup.place(Size(width, height))
+        self.size = region.width, region.height
+
+    def press(self, *keys: str) -> Desk:
+        names = {"/": "slash"}
+        for key in keys:
+            self.popup.press(names.get(key, key), key if len(key) == 1 else None)
+        return self
+
+    def frame(self) -> str:
+        lines = self.popup.draw(*self.size)
+        assert len(lines) == self.size[1]
+        texts = ["".join(text for text, _ in line) for line in lines]
+        assert {len(text) for text in texts} == {self.size[0]}
+        return "".join(text + "\n" for text in texts)
+
+    def under_cursor(self) -> str:
+        rows = self.popup.list_rows()
+        return rows[self.popup.cursor_in(rows)].run.name if rows else ""
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 40), (200, 50)])
+def test_frames(width: int, height: int) -> None:
+    desk = Desk(shown=RUNS[1])
+    desk.place(width, height)
+    check_golden(f"runs-popup-{width}x{height}", desk.frame())
+    assert Desk(look=ASCII_LOOK).frame().isascii()
+
+
+@pytest.mark.parametrize("height", range(7, 30))
+@pytest.mark.parametrize("count", [1, 2, 4, 300])
+def test_any_height_shows_the_cursor(height: int, count: int) -> None:
+    runs = [replace(RUNS[at % 4], name=f"run {at}", path=f"/{at}") for at in range(count)]
+    desk = Desk(runs, lambda _: None)
+    desk.place(80, height)
+    for key in ("G", "k", "pageup", "g", "pagedown"):
+        desk.press(key)
+        assert f"{LOOK.glyphs.mark}" in desk.frame() and f" {desk.under_cursor()} " in desk.frame()
+
+
+# --- opening
+
+
+def test_the_cursor_begins_on_the_run_that_is_open_else_on_the_newest() -> None:
+    assert Desk(shown=RUNS[2]).under_cursor() == RUNS[2].name
+    assert Desk().under_cursor() == RUNS[0].name
+    assert Desk(shown=replace(RUNS[2], path="/gone")).under_cursor() == RUNS[0].name
+
+
+def test_enter_opens_and_closes() -> None:
+    desk = Desk().press("j", "enter")
+    assert desk.opened == [RUNS[1].name] and desk.closed == 1 and not desk.popup.is_open
+    desk = Desk().press("escape")
+    assert (desk.opened, desk.closed) == ([], 1)
+
+
+@pytest.mark.parametrize("row", range(0, 15))
+def test_a_click_opens_a_run(row: int) -> None:
+    desk = Desk()
+    desk.popup.click(row)
+    assert desk.opened == ([RUNS[row - 3].name] if 3 <= row < 7 else [])
+    assert desk.closed == len(desk.opened)
+
+
+def test_without_runs_nothing_opens() -> None:
+    desk = Desk([]).press("j", "d", "s", "enter")
+    assert desk.opened == [] and desk.popup.is_open and "no run" in desk.frame()
+
+
+# --- order and filter
+
+
+def test_orders_keep_the_cursor_on_its_run() -> None:
+    desk = Desk(shown=RUNS[1])
+    seen = []
+    for _ in range(4):
+        seen.append((desk.popup.list_rows()[0].run.name, desk.under_cursor()))
+        desk.press("s")
+    assert seen == [
+        (RUNS[0].name, "serving"),
+        (RUNS[0].name, "serving"),
+        ("serving", "serving"),
+        (RUNS[0].name, "serving"),
+    ]
+
+
+def test_the_filter() -> None:
+    desk = Desk().press("/", "v", "6")
+    assert desk.popup.is_typing and desk.under_cursor() == "serving" and "1 of 4" in desk.frame()
+    assert desk.press("backspace", "backspace").under_cursor() == RUNS[0].name
+    desk.press("o", "l", "d", "escape")
+    assert not desk.popup.is_typing and desk.popup.filter == "" and desk.popup.is_open
+    assert desk.press("/", "d", "s", "q", "x", "enter").opened == []
+    assert desk.press("escape", "/", "_", "g", "p", "u", "enter").opened == ["2020_old_gpu"]
+
+
+def test_keys_move_within_the_filter() -> None:
+    desk = Desk().press("/", "n", "ctrl+n")
+    first = [row.run.name for row in desk.popup.list_rows()]
+    assert desk.under_cursor() == first[1]
+    assert desk.press("ctrl+p").under_cursor() == first[0]
+    assert desk.press("down").under_cursor() == first[1]
+
+
+# --- two to compare
+
+
+def test_d_on_two_runs_compares_them() -> None:
+    desk = Desk().press("j", "d")
+    assert "A serving: d on another run compares" in desk.frame() and desk.compared == []
+    desk.press("k", "d")
+    assert desk.compared == [("serving", RUNS[0].name)] and desk.closed == 1 and desk.opened == []
+
+
+def test_the_older_run_is_the_baseline_whichever_was_marked() -> None:
+    desk = Desk().press("d")
+    assert f"B {RUNS[0].name}: d on another run compares" in desk.frame()
+    assert "d compares with B" in desk.press("j").frame()
+    assert desk.press("d").compared == [("serving", RUNS[0].name)]
+    desk = Desk().press("j", "d", "j")
+    assert "B serving: d" in desk.frame() and "A serving: d" in desk.press("k", "k").frame()
+
+
+def test_a_mark_is_taken_back() -> None:
+    desk = Desk().press("d", "d", "j", "d", "escape")
+    assert desk.popup.is_open and desk.compared == [] and "A serving" not in desk.frame()
+    assert not desk.press("escape").popup.is_open
+
+
+def test_only_readable_runs_are_compared() -> None:
+    desk = Desk().press("j", "j", "d", "k", "d", "j", "d")
+    assert desk.compared == [] and desk.popup.is_open
+    assert Desk(compares=False).press("d", "j", "d").compared == []
+    assert "compare" not in Desk(compares=False).frame() and "d compare" in Desk().frame()
+
+
+# --- runs that come and go
+
+
+def test_other_runs_leave_the_cursor_where_it_is() -> None:
+    desk = Desk(shown=RUNS[1]).press("d")
+    newer = replace(RUNS[0], name="newer", path="/newer", hosts=tuple(replace(h, modified=NOW) for h in RUNS[0].hosts))
+    desk.popup._facts = lambda _: None
+    desk.popup.set_runs((newer, *RUNS))
+    assert desk.under_cursor() == "serving" and "A serving" in desk.frame()
+    assert [row.is_newest for row in desk.popup.list_rows()] == [True, False, False, False, False]
+    desk.popup.set_runs((newer,))
+    assert desk.under_cursor() == "newer" and "A serving" not in desk.frame()
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_the_line_on_a_new_run(hosts: int) -> None:
+    run = replace(RUNS[0], hosts=RUNS[0].hosts[:hosts], name="a\x1bb")
+    words = f"{hosts} host{'s' * (hosts > 1)}, {'965' if hosts > 1 else '51.5'} MB, 5 min ago"
+    assert new_run_sentence(run, NOW) == f"New run a␛b ({words}): r opens it"
+
+
+# --- reading facts
+
+
+class Clock:
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def test_facts_are_read_once_and_told_of() -> None:
+    told: list[int] = []
+    asked: list[str] = []
+
+    def read(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+        asked.append(run.name)
+        return facts_of(run)
+
+    reader = FactsReader(lambda: told.append(len(asked)), read, Clock(1.0))
+    assert reader.facts(RUNS[0]) is None
+    reader.work(reader.begin(RUNS[:2]))
+    assert reader.facts(RUNS[0]) == facts_of(RUNS[0]) and told == [1, 2]
+    reader.work(reader.begin(RUNS))
+    assert asked == [run.name for run in RUNS] and told == [1, 2, 3, 4]
+    grown = replace(RUNS[0], hosts=RUNS[0].hosts[:1])
+    assert reader.facts(grown) is None
+
+
+def test_telling_is_thinned_out_but_never_forgotten() -> None:
+    told: list[int] = []
+    reader = FactsReader(lambda: told.append(1), lambda run, _: facts_of(run), Clock(0.0))
+    reader.work(reader.begin(RUNS))
+    assert told == [1]
+    reader.work(reader.begin(RUNS))
+    assert told == [1]
+
+
+def test_closing_ends_the_reading() -> None:
+    started, seen = threading.Event(), threading.Event()
+
+    def read(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+        started.set()
+        while not is_cancelled():
+            threading.Event().wait(0.001)
+        seen.set()
+        raise Cancelled
+
+    told: list[int] = []
+    reader = FactsReader(lambda: told.append(1), read)
+    desk = Desk()
+    desk.popup._closed = reader.cancel
+    thread = threading.Thread(target=reader.work, args=[reader.begin(RUNS)])
+    thread.start()
+    assert started.wait(30)
+    desk.press("escape")
+    thread.join(30)
+    assert seen.is_set() and not thread.is_alive() and told == []
+
+
+def test_a_newer_job_ends_the_older() -> None:
+    reader = FactsReader(lambda: None, lambda run, _: facts_of(run))
+    first = reader.begin(RUNS)
+    second = reader.begin(RUNS)
+    assert first.cancelled.is_set() and not second.cancelled.is_set()
+    reader.work(first)
+    assert reader.facts(RUNS[0]) is None
+
+
+def test_the_real_reader_says_what_is_wrong() -> None:
+    facts = read_facts(RUNS[0], lambda: False)
+    assert "does not exist" in facts.unknown["step_time_ps"]
+
+
+# --- on a screen
+
+
+class Stage(App[None]):
+    """A screen with nothing but the popup."""
+
+    CSS = "Screen { layers: below above; }"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+        self.layer = PopupLayer(LOOK, id="popups")
+
+    def compose(self) -> ComposeResult:
+        yield self.layer
+
+    def on_key(self, event: Key) -> None:
+        self.layer.press(event.key, event.character)
+
+
+def test_facts_fill_in_on_a_screen() -> None:
+    known: dict[str, RunFacts] = {}
+    desk = Desk(facts=lambda run: known.get(run.path))
+
+    async def run() -> None:
+        app = Stage(desk)
+        async with app.run_test(size=(100, 30)) as pilot:
+            app.layer.open(desk.popup, app.size)
+            await shows(pilot, "...")
+            known.update({run.path: facts_of(run) for run in RUNS})
+            app.layer.redraw()
+            await shows(pilot, "TPU v5 Lite")
+            await pilot.press("j", "enter")
+            assert desk.opened == ["serving"] and app.layer.popup is None
+
+    asyncio.run(run())
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    await pilot.pause()
+    await pilot.pause()
+    strips = pilot.app.screen._compositor.render_strips()
+    assert any(words in strip.text for strip in strips), [strip.text for strip in strips]

@@ -1,0 +1,71 @@
+"""The report on runs with what is known of them: every form, unknown figures with their reasons, any width."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.support.documents import nulls
+from tests.support.made.runs import RUNS, facts_of
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.tui.draw.spans import ASCII, BLOCK
+from tpuprof.tui.report.csv_report import runs_csv
+from tpuprof.tui.report.json_report import runs_json
+from tpuprof.tui.report.markdown_report import runs_markdown
+from tpuprof.tui.report.text_report import runs_text
+
+LOGDIR = Logdir("~/logs", RUNS, (), ())
+FACTS = {run.path: facts_of(run) for run in RUNS}
+
+
+def test_json() -> None:
+    document = json.loads(runs_json(LOGDIR, RUNS, FACTS))
+    first, second, third, _ = document["runs"]
+    assert (first["device_type"], first["host_core_count"], first["step_time_ps"]) == ("TPU v5 Lite", 4, 246 * 10**9)
+    assert first["modules"] == ["jit_train_step", "jit_eval_step"] and first["module_count"] == 9
+    assert (second["step_time_source"], second["has_hlo"], second["host_tracing"]) == ("modules", False, "off")
+    assert third["device_type"] is None
+    assert set(nulls(document)) == set(document["unknown"]) and all(document["unknown"].values())
+    assert "2 GB limit" in document["unknown"]["runs[].device_type"]
+    assert document["unknown"]["runs[].profile_duration_ps"] == RUNS[2].problems[0].sentence
+
+
+def test_json_of_runs_that_nobody_looked_at() -> None:
+    document = json.loads(runs_json(LOGDIR, RUNS, {}))
+    assert set(document["unknown"].values()) == {"not looked at"}
+    assert "device_type" not in json.loads(runs_json(LOGDIR, RUNS))["runs"][0]
+
+
+def test_csv() -> None:
+    rows = list(csv.DictReader(io.StringIO(runs_csv(RUNS, FACTS))))
+    assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["step_time_ps"] == "246000000000"
+    assert (rows[2]["device_type"], rows[2]["host_core_count"]) == ("", "")
+    assert len(next(csv.reader(io.StringIO(runs_csv(RUNS, {}))))) == len(rows[0])
+
+
+def test_markdown() -> None:
+    lines = runs_markdown(LOGDIR, RUNS, FACTS).splitlines()
+    assert lines[2].endswith("| problems | step time | device | modules |")
+    assert lines[4].endswith("|  | 246 ms | TPU v5 Lite | jit_train_step, jit_eval_step |")
+    assert lines[6].endswith("|  |  |  |") and {line.count(" | ") for line in lines[2:8]} == {7}
+
+
+@pytest.mark.parametrize("width", range(60, 161, 5))
+def test_text(width: int) -> None:
+    hostile = replace(facts_of(RUNS[0]), device_type="TPU\x1b[31m " + "v" * 40, modules=("名\n" * 200,))
+    for facts in (FACTS, {**FACTS, RUNS[0].path: hostile}, {}):
+        for glyphs in (BLOCK, ASCII):
+            lines = runs_text(LOGDIR, RUNS, width, glyphs, facts=facts).splitlines()
+            assert all(len(line) <= width for line in lines)
+            assert all(line.isprintable() for line in lines)
+            assert sum("train/2025" in line for line in lines) == 1
+    text = runs_text(LOGDIR, RUNS, width, BLOCK, facts=FACTS)
+    assert ("246 ms" in text, "TPU v5 Lite" in text, "jit_train_step" in text) == (
+        width >= 70,
+        width >= 88,
+        width >= 105,
+    )

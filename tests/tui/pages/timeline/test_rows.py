@@ -1,0 +1,402 @@
+"""Rows of the timeline: nothing hidden, nothing overlapping, every cell styled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.color import Color
+from wcwidth import wcwidth
+
+from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, track
+from tests.support.golden import check_golden
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
+from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
+from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Glyphs, Key, Line, line_width, plain
+from tpuprof.tui.pages.timeline.draw.cells import sight, slice_cells
+from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor
+from tpuprof.tui.pages.timeline.draw.signs import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, fill_of
+from tpuprof.tui.terminal.detect import ColorMode
+from tpuprof.tui.terminal.theme import Palette, palette
+from tpuprof.tui.widgets.line_canvas import strip_of
+
+GOLDEN = Path(__file__).parent / "golden"
+LOOKS = [BLOCK, PLAIN, ASCII]
+KINDS = ["compute", "vector", "copy", "collective"]
+MODES: list[ColorMode] = ["truecolor", "256", "16", "mono"]
+PALETTES = [palette(mode, light) for mode in MODES for light in (False, True)]
+
+Cell = tuple[str, Key]
+
+
+def op_names(texts: list[str], classes: list[str]) -> EventNames:
+    """Names of ops of these classes."""
+    return EventNames(None, tuple(texts), np.array([CLASSES.index(name) for name in classes], np.uint8))
+
+
+FOUR = op_names(["fusion.1", "add.2", "copy.3", "all-reduce.4"], KINDS)
+
+
+@st.composite
+def lanes(draw: st.DrawFn) -> Track:
+    """A lane of events that often touch, on a scale of some cells' width."""
+    at, events = 0, list[LaneEvent]()
+    for _ in range(draw(st.integers(1, 30))):
+        at += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200]))
+        length = draw(st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300]))
+        events.append((0, at, at + length, draw(st.integers(0, 3))))
+        at += max(length, 1)
+    return track(events, of=FOUR, kind="ops")
+
+
+def windows(most: int = 40) -> st.SearchStrategy[Int64s]:
+    """Cells somewhere on such a lane."""
+    return st.builds(
+        lambda start, span, cells: cell_edges(start, start + span, cells),
+        st.integers(-50, 2500),
+        st.integers(1, 4000),
+        st.integers(1, most),
+    )
+
+
+def cells_of(line: Line) -> list[Cell]:
+    """Character and key of each cell."""
+    return [(character, key) for text, key in line for character in text]
+
+
+def is_blank(cell: Cell) -> bool:
+    """Whether nothing can be seen in a cell."""
+    character, key = cell
+    return character == " " and (key == "text" or (isinstance(key, tuple) and key[1] == "page"))
+
+
+def inside(item: Track, edges: Int64s) -> Iterator[tuple[int, int, int]]:
+    """Each event of a lane in a window, and the cells that it overlaps or lies in, first and last-but-one."""
+    window = lane_window(item, 0, edges)
+    for event in range(len(item)):
+        cells = np.flatnonzero((window.first <= event) & (event < window.last))
+        if len(cells):
+            yield event, int(cells[0]), int(cells[-1]) + 1
+
+
+# --- every line
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows(), st.sampled_from(LOOKS), st.booleans(), st.data())
+def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
+    item: Track, edges: Int64s, glyphs: Glyphs, is_neutral: bool, data: st.DataObject
+) -> None:
+    selected = data.draw(st.none() | st.integers(0, len(item) - 1))
+    is_match = np.array(data.draw(st.lists(st.booleans(), min_size=4, max_size=4)))
+    lost = data.draw(st.none() | st.integers(0, 3000))
+    window = lane_window(item, 0, edges)
+    fill = fill_of("modules") if is_neutral else None
+    line = lane_line(item, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
+    flat = track_line(track_window(item, edges), glyphs, fill=fill, lost_from_ps=lost)
+    counts = count_line(window.last - window.first, glyphs)
+    for one in (line, flat, counts):
+        assert line_width(one) == len(edges) - 1
+        assert all(text for text, _ in one)
+        assert all(wcwidth(character) == 1 for character in plain(one))
+        assert glyphs is not ASCII or plain(one).isascii()
+        for colors in PALETTES:
+            strip = strip_of(one, len(edges) - 1, colors)
+            assert strip.text == plain(one)
+            assert all(segment.style is not None and segment.style.bgcolor is not None for segment in strip)
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows(), st.sampled_from(LOOKS))
+def test_every_event_in_the_window_can_be_seen(item: Track, edges: Int64s, glyphs: Glyphs) -> None:
+    """So zooming never loses an event."""
+    window = lane_window(item, 0, edges)
+    cells = cells_of(lane_line(item, window, glyphs))
+    for event, first, last in inside(item, edges):
+        assert any(not is_blank(cell) for cell in cells[first:last]), f"event {event} is lost"
+    for at in np.flatnonzero(window.first == window.last).tolist():
+        assert is_blank(cells[at]), "where nothing ran there is nothing"
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.one_of(nested_events(), loose_events()).map(track),
+    st.integers(-5, 60),
+    st.integers(1, 70),
+    st.integers(1, 30),
+    st.sampled_from(LOOKS),
+)
+def test_a_folded_track_shows_where_any_lane_has_events(
+    item: Track, start: int, span: int, cells: int, glyphs: Glyphs
+) -> None:
+    window = track_window(item, cell_edges(start, start + span, cells))
+    line = track_line(window, glyphs)
+    assert [not is_blank(cell) for cell in cells_of(line)] == (window.count > 0).tolist()
+
+
+# --- slices
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows())
+def test_slices_do_not_overlap_and_stand_in_order(item: Track, edges: Int64s) -> None:
+    window = lane_window(item, 0, edges)
+    if not (window.last > window.first).any():
+        return
+    event = slice_cells(sight(item, window, None, None, None, None)).event
+    named = event[event >= 0]
+    assert (np.diff(named) >= 0).all()
+    for one in set(named.tolist()):
+        at = np.flatnonzero(event == one)
+        assert (np.diff(at) == 1).all(), "a slice is one piece"
+        assert item.start_ps[one] < edges[at[0] + 1]
+        assert item.end_ps[one] > edges[at[-1]]
+
+
+def painted(sign: int, ink: int, ground: int) -> float:
+    """Part of a cell that has a colour."""
+    if sign in SHADES[1:4]:
+        return SHADES.index(sign) / 4 if ground == PAGE else 1.0
+    part = {THIN: 1.0, THICK: 2.0, RIGHT: 1.0}.get(sign, float(min(sign, FULL))) / 8
+    return part * (ink != PAGE) + (1 - part) * (ground != PAGE)
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows())
+def test_what_is_painted_is_what_is_covered(item: Track, edges: Int64s) -> None:
+    window = lane_window(item, 0, edges)
+    if not (window.last > window.first).any():
+        return
+    seen = sight(item, window, None, None, None, None)
+    cells = slice_cells(seen)
+    for at, count in enumerate(seen.count.tolist()):
+        part = painted(int(cells.sign[at]), int(cells.ink[at]), int(cells.ground[at]))
+        share = float(seen.share[at])
+        if count == 0:
+            assert part == 0
+        elif count == 1:
+            # the least to be seen is an eighth; a line in the middle stands for up to three eighths
+            assert abs(part - share) <= 3 / 16 + 1e-9
+        elif count > 2:
+            assert part >= 1 / 4
+            assert abs(part - max(share, 1 / 4)) <= 1 / 4 + 1e-9
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows())
+def test_gaps_between_slices_do_not_vanish(item: Track, edges: Int64s) -> None:
+    """From a quarter of a cell on."""
+    width = int(np.diff(edges).min())
+    window = lane_window(item, 0, edges)
+    if not (window.last > window.first).any():
+        return
+    cells = slice_cells(sight(item, window, None, None, None, None))
+    shown = list(inside(item, edges))
+    for (one, _, _), (other, _, _) in pairwise(shown):
+        end, begin = int(item.end_ps[one]), int(item.start_ps[other])
+        if (begin - end) * 4 < width or not edges[0] <= end <= begin < edges[-1]:
+            continue
+        first, last = (int(at) for at in np.searchsorted(edges, [end, begin], side="right") - 1)
+        assert (cells.ground[first : last + 1] == PAGE).any() or (cells.ink[first : last + 1] == PAGE).any()
+
+
+@settings(deadline=None, max_examples=300)
+@given(lanes(), windows(), st.sampled_from(LOOKS), st.data())
+def test_what_is_selected_or_found_has_a_cell_of_its_colour(
+    item: Track, edges: Int64s, glyphs: Glyphs, data: st.DataObject
+) -> None:
+    key = data.draw(st.integers(0, 3))
+    is_match = np.arange(4) == key
+    selected = data.draw(st.integers(0, len(item) - 1))
+    window = lane_window(item, 0, edges)
+    cells = cells_of(lane_line(item, window, glyphs, selected=selected, is_match=is_match))
+    for event, first, last in inside(item, edges):
+        colors = {fill for _, cell_key in cells[first:last] if isinstance(cell_key, tuple) for fill in cell_key}
+        if event == selected:
+            assert "selected" in colors
+        elif item.key[event] == key:
+            assert colors & {"match", "selected"}
+
+
+def test_a_crowded_cell_has_the_color_of_the_class_that_takes_most_of_its_time() -> None:
+    events = [(0, 0, 60, 0), (0, 60, 65, 1), (0, 65, 70, 2), (0, 70, 75, 3)]
+    item = track(events, of=FOUR, kind="ops")
+    window = lane_window(item, 0, cell_edges(0, 100, 1))
+    assert lane_line(item, window, BLOCK) == (("▓", ("compute", "page")),), "not the last one's"
+    assert lane_line(item, window, ASCII) == (("C", ("compute", "page")),)
+    assert lane_line(item, lane_window(item, 0, cell_edges(0, 300, 1)), PLAIN) == (("c", ("compute", "page")),)
+
+
+def test_a_slice_bears_its_name_where_four_cells_are_left() -> None:
+    item = track([(0, 0, 100, 0), (0, 100, 140, 0), (0, 140, 170, 0)], of=FOUR, kind="ops")
+    line = lane_line(item, lane_window(item, 0, cell_edges(0, 170, 17)), BLOCK)
+    assert plain(line) == "fusion.1  ▏   ▏  ", "one cell parts slices of one colour"
+    wide = lane_line(item, lane_window(item, 0, cell_edges(100, 140, 5)), BLOCK)
+    assert plain(wide) == "fusi…"
+
+
+def test_a_slice_that_began_before_the_window_bears_its_name_at_the_left() -> None:
+    item = track([(0, 0, 1000, 3)], of=FOUR, kind="ops")
+    edges = cell_edges(500, 600, 16)
+    assert plain(lane_line(item, lane_window(item, 0, edges), BLOCK)) == "all-reduce.4    "
+    assert plain(lane_line(item, lane_window(item, 0, edges), ASCII)) == "=all-reduce.4=N="
+
+
+def test_edges_show_to_an_eighth_with_both_colors() -> None:
+    item = track([(0, 8, 29, 0), (0, 29, 44, 1)], of=FOUR, kind="ops")
+    line = lane_line(item, lane_window(item, 0, cell_edges(0, 48, 6)), BLOCK)
+    assert line == (
+        (" ", "text"),
+        ("  ", ("words", "compute")),
+        ("▋", ("compute", "vector")),
+        (" ", ("words", "vector")),
+        ("▌", ("vector", "page")),
+    )
+    late = track([(0, 5, 16, 2)], of=FOUR, kind="ops")
+    begin = lane_line(late, lane_window(late, 0, cell_edges(0, 16, 2)), BLOCK)
+    assert begin == (("▋", ("page", "copy")), (" ", ("words", "copy"))), "a begin is the page cut out of the slice"
+
+
+def test_what_was_lost_is_hatched() -> None:
+    item = track([(0, 0, 30, 0)], of=FOUR, kind="ops")
+    window = lane_window(item, 0, cell_edges(0, 100, 10))
+    assert plain(lane_line(item, window, BLOCK, lost_from_ps=60)).endswith("   ╱╱╱╱")
+    assert plain(lane_line(item, window, ASCII, lost_from_ps=60)).endswith("   ////")
+    nothing = lane_window(item, 0, cell_edges(200, 300, 10))
+    assert plain(lane_line(item, nothing, BLOCK, lost_from_ps=60)) == "╱" * 10
+    assert plain(track_line(track_window(item, cell_edges(0, 100, 10)), ASCII, lost_from_ps=60)).endswith("   ////")
+
+
+def test_names_that_would_move_the_cursor_or_never_end_fit_their_slices() -> None:
+    names = op_names(["\x1b[31mred\x07", "x" * 1_000_000, "日本語のなまえ", "a\nb"], KINDS)
+    item = track([(0, 0, 100, 0), (0, 100, 200, 1), (0, 200, 300, 2), (0, 300, 400, 3)], of=names, kind="ops")
+    for glyphs in LOOKS:
+        text = plain(lane_line(item, lane_window(item, 0, cell_edges(0, 400, 80)), glyphs))
+        assert len(text) == 80
+        assert text.isprintable()
+        assert all(wcwidth(character) == 1 for character in text)
+
+
+def test_times_beyond_all_reason_are_drawn() -> None:
+    low, high = -(2**62), 2**61
+    item = track([(0, low, low + 1, 0), (0, low + 1, high, 1), (0, high, high, 2)], of=FOUR, kind="ops")
+    for start, end in ((low, high), (-(2**50), 2**50), (high - 10, high + 10)):
+        for glyphs in LOOKS:
+            line = lane_line(item, lane_window(item, 0, cell_edges(start, end, 20)), glyphs)
+            assert line_width(line) == 20
+            assert plain(line).strip() or glyphs is BLOCK
+
+
+def test_counts_say_how_many_events_hide() -> None:
+    count = np.array([0, 1, 2, 9, 10, 99, 100, 10**9], np.int64)
+    assert plain(count_line(count, BLOCK)) == " ·29++##"
+    assert plain(count_line(count, ASCII)) == " .29++##"
+
+
+def test_the_cursor_marks_a_blank_cell_only() -> None:
+    item = track([(0, 0, 50, 0)], of=FOUR, kind="ops")
+    line = lane_line(item, lane_window(item, 0, cell_edges(0, 100, 10)), BLOCK)
+    assert plain(with_cursor(line, 7, BLOCK)) == "fusi…  │  "
+    assert with_cursor(line, 2, BLOCK) == line
+    assert line_width(with_cursor(line, 9, BLOCK)) == 10
+
+
+def test_a_crowd_too_large_to_look_through_can_be_said_to_hold_a_match() -> None:
+    count = 70_000
+    events = track([(0, at * 10, at * 10 + 10, 1 if at == 5 else 0) for at in range(count)], of=FOUR, kind="ops")
+    window = lane_window(events, 0, cell_edges(0, count * 10, 4))
+    is_match = np.arange(4) == 1
+    assert lane_line(events, window, BLOCK, is_match=is_match)[0][1] == ("compute", "page")
+    said = lane_line(events, window, BLOCK, is_match=is_match, match_cells=np.array([True, False, False, False]))
+    assert said[0] == ("█", ("match", "page"))
+
+
+# --- colours
+
+
+@pytest.mark.parametrize("colors", PALETTES, ids=lambda colors: colors.name)
+def test_neighbours_selection_and_matches_look_different(colors: Palette) -> None:
+    plain_styles = {colors.style(("words", fill)) for fill in FILLS[: len(CLASSES)]}
+    selected, match = colors.style(("words", "selected")), colors.style(("words", "match"))
+    assert selected != match
+    assert not {selected, match} & plain_styles
+    crowd = [colors.style((fill, "page")) for fill in ("compute", "selected", "match")]
+    assert len(set(crowd)) == 3
+    if colors.color == "mono":
+        assert colors.style(("words", "compute")) != colors.style(("words.odd", "compute"))
+    else:
+        assert len(plain_styles) == len(CLASSES)
+        assert colors.style(("words", "compute")) == colors.style(("words.odd", "compute"))
+
+
+def luminance(color: Color | None) -> float:
+    """Relative luminance as WCAG defines it."""
+    assert color is not None
+    parts = [part / 255 for part in color.get_truecolor()]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: colors.name)
+def test_names_can_be_read_on_every_fill(colors: Palette) -> None:
+    for fill in FILLS:
+        style = colors.style(("words", fill))
+        dark, bright = sorted((luminance(style.color), luminance(style.bgcolor)))
+        assert (bright + 0.05) / (dark + 0.05) >= 4.3, fill
+
+
+def test_the_page_cut_out_of_a_slice_is_the_terminals_own_background() -> None:
+    style = palette("16").style(("page", "compute"))
+    assert style.reverse
+    assert style.bgcolor is not None and style.bgcolor.is_default
+    assert style.color == palette("16").style(("words", "compute")).bgcolor
+
+
+def test_every_sign_is_one_cell() -> None:
+    assert all(wcwidth(sign) == 1 for sign in SIGNS)
+
+
+# --- pictures
+
+
+def a_lane() -> Track:
+    """Slices of all sizes: long ones, touching ones, short ones and a crowd."""
+    events: list[LaneEvent] = [(0, 0, 4000, 0), (0, 4000, 7060, 0), (0, 7100, 9000, 1), (0, 9300, 9350, 2)]
+    events += [
+        (0, 9600, 9640, 3),
+        (0, 9900, 12033, 3),
+        (0, 12033, 14000, 0),
+        (0, 14000, 14060, 1),
+        (0, 14060, 16000, 0),
+    ]
+    events += [(0, at, at + 20, at // 25 % 4) for at in range(16500, 18500, 25)]
+    events += [(0, 19000, 19000, 2), (0, 19400, 30000, 3)]
+    return track(events, of=FOUR, kind="ops")
+
+
+@pytest.mark.parametrize("glyphs", LOOKS, ids=["block", "plain", "ascii"])
+def test_a_lane_at_four_zooms(glyphs: Glyphs, request: pytest.FixtureRequest) -> None:
+    item = a_lane()
+    lines = []
+    for start, end in ((0, 30000), (0, 20000), (8800, 10200), (16400, 17000)):
+        window = lane_window(item, 0, cell_edges(start, end, 100))
+        lines.append(f"{start}-{end}")
+        lines.append(plain(lane_line(item, window, glyphs, lost_from_ps=29_000)) + "|")
+        lines.append(plain(lane_line(item, window, glyphs, selected=1, is_match=np.arange(4) == 3)) + "|")
+        lines.append(plain(count_line(window.last - window.first, glyphs)) + "|")
+        lines.append(plain(track_line(track_window(item, window.edges), glyphs)) + "|")
+    name = request.node.callspec.id
+    check_golden(GOLDEN / f"timeline-lane-{name}-100.txt", "\n".join(lines) + "\n")
+
+
+def test_the_colors_of_a_lane() -> None:
+    item = a_lane()
+    window = lane_window(item, 0, cell_edges(0, 20000, 100))
+    lines = [f"{text!r:<24} {key}" for text, key in lane_line(item, window, BLOCK, selected=1)]
+    check_golden(GOLDEN / "timeline-lane-colors-100.txt", "\n".join(lines) + "\n")

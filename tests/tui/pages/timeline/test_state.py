@@ -1,0 +1,277 @@
+"""What keys do to the timeline's state, without a screen."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parsers.timeline.build import timeline, track
+from tests.support.made.timelines import timeline_keys, two_cores
+from tpuprof.parsers.timeline.measure import mean_use, measure
+from tpuprof.parsers.timeline.model import StepSpan, Timeline
+from tpuprof.tui.pages.timeline.facts import facts_of, hint_of
+from tpuprof.tui.pages.timeline.measured import together
+from tpuprof.tui.pages.timeline.rows import Row
+from tpuprof.tui.pages.timeline.state import TimelineView
+
+MS = 10**9
+
+
+def _timeline() -> Timeline:
+    ops = track(
+        [(0, at * 10 * MS, at * 10 * MS + 7 * MS, at % 4) for at in range(20)]
+        + [(1, at * 10 * MS + MS, at * 10 * MS + 2 * MS, 3) for at in range(20)],
+        kind="ops",
+        name="XLA Ops",
+    )
+    steps = [StepSpan(str(at), at * 50 * MS, (at + 1) * 50 * MS) for at in range(4)]
+    modules = track(
+        [(0, at * 50 * MS, at * 50 * MS + 48 * MS, 0) for at in range(4)], ("jit_f",), "modules", "XLA Modules"
+    )
+    host = track([(0, 0, 200 * MS, 0), (1, 5 * MS, 6 * MS, 1), (2, 5 * MS, 5 * MS, 2)], name="python")
+    return timeline([modules, ops], [host], steps=steps)
+
+
+@pytest.fixture
+def view() -> TimelineView:
+    made = TimelineView(_timeline())
+    made.resize(100, 10)
+    return made
+
+
+def _label(view: TimelineView) -> str | None:
+    return None if view.selected is None else view.selected[0].label(view.selected[1])
+
+
+def test_it_begins_with_everything_on_the_first_track(view: TimelineView) -> None:
+    assert view.rows[view.row] == Row("lane", 0, 0, 0)
+    assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
+
+
+def test_steps_fill_the_window_one_after_the_other(view: TimelineView) -> None:
+    assert view.next_step(1) == "step 0, 1 of 4"
+    assert view.next_step(1) == "step 1, 2 of 4"
+    assert view.window.start_ps <= 50 * MS and view.window.end_ps >= 100 * MS
+    assert view.window.span_ps < 60 * MS
+    assert view.next_step(1) == "step 2, 3 of 4"
+    view.move_cells(30)
+    view.zoom(2)
+    assert view.next_step(-1) == "step 2, 3 of 4"  # first the one that the cursor is in
+    assert view.next_step(-1) == "step 1, 2 of 4"
+    view.next_step(-1)
+    assert view.next_step(-1) == "no step before this one"
+
+
+def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
+    view.move_rows(1)
+    assert view.current == Row("lane", 0, 1, 0)
+    view.first_or_last(-1)
+    assert (view.cursor_ps, _label(view)) == (0, "alpha")
+    view.next_event(1)
+    assert (view.cursor_ps, _label(view)) == (10 * MS, "beta")
+    view.next_event(-1)
+    assert view.next_event(-1) == "no event before this one on the row"
+    view.first_or_last(1)
+    assert view.cursor_ps == 190 * MS
+    assert view.next_event(1) == "no event after this one on the row"
+
+
+def test_a_folded_track_goes_through_the_events_of_all_its_lanes(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.fold()
+    assert view.current == Row("flat", 0, 1, 0)
+    view.first_or_last(-1)
+    seen = []
+    for _ in range(4):
+        seen.append((view.cursor_ps // MS, _label(view)))
+        view.next_event(1)
+    assert seen == [(0, "alpha"), (1, "delta"), (10, "beta"), (11, "delta")]
+
+
+def test_zoom_keeps_the_cursor_where_it_is(view: TimelineView) -> None:
+    view.move_cells(40)
+    column, instant = view.cursor_cell, view.cursor_ps
+    for _ in range(12):
+        view.zoom(2)
+        assert abs(view.cursor_cell - column) <= 1
+        assert view.cursor_ps == instant
+    for _ in range(20):
+        view.zoom(-2)
+    assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
+
+
+def test_fit_shows_the_event_and_then_its_step(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    view.next_event(1)
+    view.fit()
+    assert 10 * MS - MS <= view.window.start_ps <= 10 * MS < 17 * MS <= view.window.end_ps <= 18 * MS
+    assert view.fit() == "step 0"
+    assert view.window.span_ps >= 50 * MS
+
+
+def test_with_two_marks_fit_begins_with_the_interval(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    view.mark()
+    view.next_event(1)
+    view.next_event(1)
+    view.mark()
+    assert view.interval == (0, 27 * MS), "from event to event the second mark takes in the last one"
+    assert view.fit() == "the marked interval" and view.window.span_ps < 35 * MS
+    assert view.fit() == "" and view.window.span_ps < 10 * MS
+    assert view.fit() == "step 0"
+
+
+def test_a_part_of_an_event_can_be_marked(view: TimelineView) -> None:
+    view.next_step(1)
+    view.next_step(1)
+    view.move_cells(10)
+    view.mark()
+    view.move_cells(10)
+    view.mark()
+    assert view.interval is not None
+    assert view.interval[1] == view.cursor_ps < 98 * MS
+
+
+def test_a_step_selects_the_rows_first_event_in_it_and_counts_for_it() -> None:
+    spans = [StepSpan("0", 0, 1005), StepSpan("1", 1000, 2000)]  # this core's marker is 3 ps later than the earliest
+    marks = track([(0, 3, 1003, 0), (0, 1003, 2000, 1)], ("0", "1"), "steps", "Steps")
+    view = TimelineView(timeline([marks], steps=spans))
+    view.resize(50, 5)
+    for name in ("0", "1"):
+        assert view.next_step(1).startswith(f"step {name},")
+        assert _label(view) == name
+        facts = facts_of(view)
+        assert facts is not None and facts.step == name
+    assert view.next_step(-1).startswith("step 0,") and _label(view) == "0"
+
+
+def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
+    view = TimelineView(two_cores())
+    view.resize(100, 12)
+    while view.current is not None and view.current.kind != "rate":
+        view.move_rows(1)
+    view.show_span(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
+    view.move_cells(50)
+    assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak"
+
+
+def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.show_span(0, 20 * MS)
+    view.cursor_ps, view.event = 8 * MS, None
+    assert hint_of(view) == "Chip 0, XLA Ops: nothing for 3.00 ms, from alpha to beta"
+    view.move_rows(-1)
+    view.cursor_ps, view.event = 199 * MS, None
+    assert hint_of(view).startswith("Chip 0, XLA Modules: no event here")
+
+
+def test_what_ran_is_put_together_over_the_cores() -> None:
+    made = two_cores()
+    apart = measure(made, 0, 120 * MS).rows()
+    merged = {one.row.name: one for one in together(apart)}
+    fusion = merged["fusion.1"]
+    assert (fusion.tracks, fusion.row.section, fusion.row.occurrences, fusion.row.self_ps) == (
+        2,
+        "2 tracks",
+        2,
+        72 * MS,
+    )
+    host = merged["Execute"]
+    assert (host.tracks, host.row.section) == (1, "Host threads")
+    assert sum(one.row.self_ps for one in merged.values()) == sum(row.self_ps for row in apart)
+    slowest = merged["all-reduce.2"].row
+    assert (slowest.place, slowest.self_ps) == ((0, 2), 36 * MS), "the event to go to is the slower core's"
+
+
+def test_mean_use_is_over_the_cores_and_unknown_without_a_peak() -> None:
+    made = two_cores()
+    assert mean_use(made, 30 * MS, 66 * MS)["MXU"] == pytest.approx(8e12 / 0.036 / 200e12)
+    core = made.sections[1]
+    unknown = dataclasses.replace(core, rates=(dataclasses.replace(core.rates[0], peak=None),))
+    sections = (made.sections[0], unknown, made.sections[2])
+    assert mean_use(dataclasses.replace(made, sections=sections), 0, MS) == {"MXU": None}
+
+
+def test_gaps_are_found_on_the_row(view: TimelineView) -> None:
+    view.move_rows(1)
+    view.first_or_last(-1)
+    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
+    assert (view.next_gap(1), view.cursor_ps) == ("gap of 3.00 ms", 17 * MS)
+    assert (view.next_gap(-1), view.cursor_ps) == ("gap of 3.00 ms", 7 * MS)
+    assert view.next_gap(-1) == "no long gap before this instant"
+
+
+def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
+    assert view.mark() == "marked; m again ends the interval"
+    view.move_cells(50)
+    view.mark()
+    assert view.interval is not None and view.interval[1] > view.interval[0]
+    assert view.back() and view.interval is None
+    assert not view.back()
+
+
+def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -> None:
+    assert view.filter("python") == "1 track"
+    assert {row.section for row in view.rows} == {1}
+    assert view.search("jit_f") == "4 events, 1 name"
+    assert view.current == Row("lane", 0, 0, 0)
+    assert view.next_match(1) == "match 2 of 4"
+    assert view.next_match(-1) == "match 1 of 4"
+    assert view.next_match(-1) == "match 4 of 4"
+    assert view.search("nothing") == "no match"
+
+
+def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:
+    view.move_rows(1)
+    assert view.pin() == "pinned"
+    assert [row.is_pinned for row in view.rows[:3]] == [True, True, False]
+    assert view.pin() == "no longer pinned"
+    assert not any(row.is_pinned for row in view.rows)
+
+
+def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
+    assert view.show_op("gamma") == ""
+    assert _label(view) == "gamma"
+    assert view.window.span_ps < 50 * MS
+    assert "no event of omega" in view.show_op("omega")
+    assert view.show_step("2") == "step 2"
+    assert view.show_step("9") == "step 9 is not on this host's timeline"
+
+
+_KEYS = st.lists(st.sampled_from([*"wsadf0[]{}.,mtzZpbgG/", "hjkl"]), max_size=40)
+
+
+def test_a_close_window_does_not_leave_the_trace() -> None:
+    view = TimelineView(_timeline())
+    view.resize(1, 1)
+    for act in (lambda: view.zoom(2), lambda: view.pan(-1), view.fold, view.fit, lambda: view.zoom(2)):
+        act()
+    assert view.window.end_ps >= view.timeline.first_ps
+
+
+@given(_KEYS, st.integers(1, 200), st.integers(1, 30), st.data())
+def test_no_sequence_of_keys_loses_the_place(keys: list[str], cells: int, height: int, data: st.DataObject) -> None:
+    view = TimelineView(_timeline())
+    view.resize(cells, height)
+    moves = timeline_keys(view)
+    for key in keys:
+        if key == "hjkl":
+            view.move_cells(data.draw(st.integers(-3, 3)))
+            view.move_rows(data.draw(st.integers(-3, 3)))
+        else:
+            moves[key]()
+        assert 0 <= view.row < len(view.rows)
+        assert view.window.span_ps >= view.cells
+        assert view.window.start_ps <= view.timeline.last_ps and view.window.end_ps >= view.timeline.first_ps
+        assert 0 <= view.cursor_cell < view.cells
+        assert 0 <= view.top <= len(view.rows)
+        if view.row >= view.pinned_rows and view.height > view.pinned_rows:
+            assert view.top <= view.row - view.pinned_rows < view.top + view.height - view.pinned_rows
+        if view.event is not None:
+            section, item, index = view.event
+            assert 0 <= index < len(view.timeline.sections[section].tracks[item])

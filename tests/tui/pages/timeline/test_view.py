@@ -1,0 +1,236 @@
+"""The timeline tab on a screen: its frames, and what its keys do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, settled, strips
+from tests.support.made.pages import training_overview
+from tests.tui.app.test_keys import Act, play
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.draw.spans import CLASS_LETTER
+from tpuprof.tui.pages.timeline.measured import Measured
+from tpuprof.tui.widgets.popup import Reader
+
+STEP = ("]", "]", "j", "j", "j", ".", ".")
+"""The second step, with an op of its loop selected."""
+
+_NAMES = {"[": "left_square_bracket", "]": "right_square_bracket", ".": "full_stop", ",": "comma", "/": "slash"}
+_NAMES |= {"{": "left_curly_bracket", "}": "right_curly_bracket", ">": "greater_than_sign", "<": "less_than_sign"}
+
+
+async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    """Keys as written for people."""
+    await pilot.press(*(_NAMES.get(key, key) for key in keys))
+    await settled(pilot)
+
+
+def scene(act: Act, width: int = 80, height: int = 24) -> None:
+    async def begun(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, "4")
+        await act(app, pilot)
+
+    play(begun, make_app(ReadyPages(training_overview())), width, height)
+
+
+def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: AppOptions | None = None) -> str:
+    """The frame after some keys, and below it the colours: a class's letter where a cell is of its colour."""
+
+    async def run() -> str:
+        app = make_app(ReadyPages(training_overview()), options=options)
+        async with on_stage(app, width, height) as pilot:
+            await press(pilot, "4")
+            await press(pilot, keys)
+            check_cells(app)
+            return frame(app) + colours(app)
+
+    return asyncio.run(run())
+
+
+def colours(app: TpuprofApp) -> str:
+    """Which cells have which class's colour as their ground."""
+    styles = app.look.palette.styles
+    letters = {styles[f"on.{name}"].bgcolor: letter for name, letter in CLASS_LETTER.items()}  # type: ignore[index]
+    letters |= {styles["on.step"].bgcolor: "-", styles["on.module"].bgcolor: "=", styles["on.selected"].bgcolor: "#"}
+    letters[styles["text"].bgcolor] = " "
+    rows = (
+        "".join(
+            letters.get(segment.style.bgcolor, " ") if segment.style else "" for segment in strip for _ in segment.text
+        )
+        for strip in strips(app)[2:-1]
+    )
+    return "".join(f"|{row.rstrip()}\n" for row in rows)
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 40)])
+def test_the_whole_trace(width: int, height: int) -> None:
+    check_golden(f"timeline-{width}x{height}", shown((), width, height))
+
+
+def test_a_step_with_an_event_selected() -> None:
+    check_golden("timeline-step-80x24", shown(STEP))
+
+
+def test_in_ascii() -> None:
+    text = shown(STEP, options=AppOptions(ascii=True))
+    assert text.isascii()
+    check_golden("timeline-step-80x24-ascii", text)
+
+
+def test_without_colours() -> None:
+    check_golden("timeline-step-80x24-mono", shown(STEP, options=AppOptions(color="never")))
+
+
+def test_in_sixteen_colours_classes_stay_apart() -> None:
+    text = shown(STEP, options=AppOptions(color="16"))
+    assert all(letter in text for letter in "CVN#")
+
+
+def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, STEP)
+        await press(pilot, ["g", "m", ".", ".", ".", "m"])
+        assert isinstance(app.popups.popup, Measured)
+        check_golden("timeline-measured-80x24", frame(app))
+        assert "2 tracks, XLA Ops" in frame(app)
+        await press(pilot, ["c"])
+        assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
+        await press(pilot, ["c", "t"])
+        assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
+        await press(pilot, ["t", "s", "j", "enter"])
+        assert app.popups.popup is None
+        assert app.timeline.selection is not None
+        assert "m…m" in frame(app)
+        await press(pilot, ["escape"])
+        assert "m…m" not in frame(app) and app.tab_index == 3
+
+    scene(act)
+
+
+def test_enter_tells_everything_about_an_event() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, [*STEP, "enter"])
+        assert isinstance(app.popups.popup, Reader)
+        text = frame(app)
+        assert "fusion.1" in text and "Chip 0: TPU core 0, XLA Ops, lane 1" in text and "class" in text
+        assert "host0.xplane.pb" in text, "the file is not there: that is said, and the rest is shown"
+
+    scene(act)
+
+
+def test_enter_on_a_section_closes_and_opens_it() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ["k", "enter"])
+        assert "▹ Chip 0" in frame(app) and "XLA Ops" in frame(app)
+        await press(pilot, ["enter"])
+        assert "▾ Chip 0" in frame(app)
+
+    scene(act)
+
+
+def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ["/", *"all-reduce"])
+        assert "12 events, 1 name" in frame(app)
+        await press(pilot, ["enter", "n"])
+        assert app.timeline.selection == "all-reduce.2" and "match 2 of 12" in frame(app)
+        await press(pilot, ["escape", "F", *"python"])
+        assert "1 track" in frame(app) and "XLA Ops" not in frame(app)
+        await press(pilot, ["enter", "escape"])
+        assert "XLA Ops" in frame(app) and app.tab_index == 3
+
+    scene(act)
+
+
+def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ["j", "g", "."])
+        assert app.timeline.selection == "jit_step(7)"
+        await press(pilot, ["<"])
+        assert app.timeline.selection == "Execute" and "launch" in frame(app)
+        await press(pilot, [">"])
+        assert app.timeline.selection == "jit_step(7)"
+
+    scene(act)
+
+
+def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, [*STEP, "o"])
+        assert app.tab_index == 2 and app.ops.selection == "fusion.1"
+        await press(pilot, ["4", "w", "s", "W"])
+        assert "Verdict and notes" in frame(app)
+        await press(pilot, ["escape", "?"])
+        text = frame(app)
+        assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
+        assert "Timing: mark begin" in text
+
+    scene(act, 120, 40)
+
+
+def test_escape_goes_back_to_where_a_jump_came_from() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, [*STEP, "o"])
+        assert app.tab_index == 2
+        await press(pilot, ["escape"])
+        assert app.tab_index == 3 and app.timeline.selection == "fusion.1"
+        await press(pilot, ["3", "escape"])
+        assert app.tab_index == 0, "a tab that was chosen by its key came from nowhere"
+
+    scene(act)
+
+
+def test_a_filter_leaves_the_search_in_force() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, ["/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n"])
+        assert "match 3 of 12" in frame(app)
+
+    scene(act)
+
+
+def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await pilot.press("4", "right_square_bracket", "right_square_bracket")
+        assert app.tab_index == 3
+        await settled(pilot)
+        await pilot.press("tab")
+        assert app.tab_index == 4
+
+    play(act, make_app(ReadyPages(training_overview())))
+
+
+def test_a_smaller_screen_keeps_the_place() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        await press(pilot, STEP)
+        selected = app.timeline.selection
+        await pilot.resize_terminal(60, 15)
+        await settled(pilot)
+        assert app.timeline.selection == selected
+        assert app.look.glyphs.mark in frame(app)
+        check_cells(app)
+
+    scene(act, 120, 40)
+
+
+def test_the_mouse_points_at_rows_and_cells() -> None:
+    async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
+        before = app.timeline.selection
+        lines = frame(app).splitlines()
+        row = next(at for at, line in enumerate(lines) if "XLA Ops" in line)
+        await pilot.click(offset=(30, row))
+        await settled(pilot)
+        assert app.look.glyphs.mark + " ▾ XLA Ops" in frame(app)
+        assert app.timeline.selection != before
+        await pilot.mouse_down(offset=(30, row))
+        await pilot.mouse_up(offset=(50, row))
+        await settled(pilot)
+        assert isinstance(app.popups.popup, Measured)
+        await press(pilot, ["escape"])
+        assert "m…m" in frame(app)
+
+    scene(act)

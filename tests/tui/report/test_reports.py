@@ -1,0 +1,259 @@
+"""Reports: the contract's keys, golden texts of hand-made pages, reasons for all that is null, hostile names.
+
+`UPDATE_GOLDEN=1` in the environment writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.documents import nulls
+from tests.support.golden import check_golden as check_file
+from tests.support.made.pages import device_less_overview, inference_overview, training_overview
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.report.csv_report import overview_csv, runs_csv
+from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE, overview_json, runs_json
+from tpuprof.tui.report.markdown_report import overview_markdown, runs_markdown
+from tpuprof.tui.report.render import FORMATS, Format, Look, overview_report, runs_report
+from tpuprof.tui.report.text_report import glyphs_for, overview_text, render
+
+GOLDEN = Path(__file__).parent / "golden"
+PAGES: dict[str, Callable[[], Overview]] = {
+    "training": training_overview,
+    "inference": inference_overview,
+    "device_less": device_less_overview,
+}
+LOOK = Look(width=100, ascii_only=False, color=False)
+EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
+
+
+def run_of(hosts: tuple[str, ...]) -> Run:
+    folder = "/logs/plugins/profile/2026_11_21_03_00_00"
+    files = tuple(HostFile(host, f"{folder}/{host}.xplane.pb", 862_707, 1_795_230_000.0, False) for host in hosts)
+    return Run("2026_11_21_03_00_00", folder, files, ())
+
+
+def logdir() -> Logdir:
+    empty = Problem("empty_file", "/logs/b/host1.xplane.pb", "host1.xplane.pb holds 0 bytes.", "capture again")
+    other = replace(run_of(("host0",)), name="b", path="/logs/b", problems=(empty,))
+    denied = Problem("unreadable_folder", "/logs/c", "/logs/c could not be listed: permission denied.")
+    return Logdir("/logs", (run_of(("host0", "host2", "host10")), other), ("looked into 3 folders",), (denied,))
+
+
+def hostile_overview(name: str) -> Overview:
+    page = training_overview()
+    return replace(
+        page,
+        hosts=(name,),
+        environment=replace(page.environment, device_type=name),
+        top_ops=tuple(replace(op, name=name, category=name, hlo_category=name) for op in page.top_ops),
+        steps=tuple(replace(step, name=name) for step in page.steps),
+        findings=tuple(replace(found, title=name, basis=name, evidence=(name, name)) for found in page.findings),
+        bottleneck=replace(page.bottleneck, statement=name, next_steps=(name,)),
+        unknown={"performance.host_idle_percent": name},
+        warnings=(name,),
+    )
+
+
+def check_golden(name: str, text: str) -> None:
+    check_file(GOLDEN / name, text)
+
+
+def keys(value: Any) -> dict[str, Any]:
+    return {key: keys(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def no_constant(text: str) -> float:
+    raise AssertionError(f"JSON knows no {text}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_overviews_are_as_they_were(name: str, form: Format) -> None:
+    page = PAGES[name]()
+    check_golden(f"overview_{name}.{form}", overview_report(page, run_of(page.hosts), form, LOOK))
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "md"])
+def test_runs_are_as_they_were(form: Format) -> None:
+    check_golden(f"runs.{form}", runs_report(logdir(), logdir().runs, form, LOOK))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
+    page = PAGES[name]()
+    document = json.loads(overview_json(page, run_of(page.hosts)), parse_constant=no_constant)
+    assert set(nulls(document)) == set(document["unknown"])
+    assert all(reason.strip() for reason in document["unknown"].values())
+    for key in set(document["unknown"]) & set(page.unknown):
+        assert document["unknown"][key] == page.unknown[key]
+
+
+def test_the_keys_of_the_contract_are_there() -> None:
+    document = json.loads(overview_json(training_overview(), run_of(("demo-vm",))))
+    assert list(document)[:3] == ["schema", "run", "warnings"]
+    assert document["schema"] == "tpuprof.overview/1"
+    assert list(document["run"]) == ["name", "path", "hosts"]
+    environment = "host_count task_count device_type device_core_count is_training profile_duration_ms"
+    assert set(environment.split()) <= set(document["environment"])
+    performance = (
+        "step_time_ms device_duty_cycle_percent device_idle_percent host_idle_percent mxu_utilization_percent "
+        "hbm_utilization_percent flops_utilization_percent roofline_efficiency_percent "
+        "memory_bandwidth_utilization_percent op_placement eager_percent compute_precision"
+    )
+    assert set(performance.split()) <= set(document["performance"])
+    step_time = "average standard_deviation minimum maximum count source"
+    assert set(step_time.split()) <= set(document["performance"]["step_time_ms"])
+    assert keys(document["performance"]["op_placement"]) == {"host_percent": {}, "device_percent": {}}
+    assert keys(document["performance"]["eager_percent"]) == {"host": {}, "device": {}}
+    assert keys(document["performance"]["compute_precision"]) == {"bits16_percent": {}, "bits32_percent": {}}
+    step = document["steps"][0]
+    assert {"name", "group_id", "duration_ms", "breakdown_ms"} <= set(step)
+    parts = "compute infeed outfeed idle host_transfer all_reduce_compute all_reduce_sync"
+    assert set(parts.split()) <= set(step["breakdown_ms"])
+    op = document["top_ops"][0]
+    figures = "name category self_time_percent cumulative_percent self_time_ps gflops_per_second"
+    assert set(figures.split()) <= set(op)
+    verdict = {"classification", "input_percent", "output_percent", "idle_percent", "statement", "next_steps"}
+    assert verdict <= set(document["bottleneck"])
+    # units: milliseconds as numbers, picoseconds as whole ones
+    assert document["performance"]["step_time_ms"]["average"] == 212.0
+    assert step["duration_ms"] == 181.0
+    assert type(op["self_time_ps"]) is int and op["self_time_ps"] == training_overview().top_ops[0].self_time_ps
+
+
+def test_the_runs_of_the_contract() -> None:
+    document = json.loads(runs_json(logdir(), logdir().runs))
+    assert document["schema"] == "tpuprof.runs/1"
+    assert document["run"]["name"] == "2026_11_21_03_00_00"
+    first, second = document["runs"]
+    assert {"name", "path", "hosts", "size_bytes", "modified", "problems"} <= set(first)
+    assert first["hosts"] == ["host0", "host2", "host10"] and first["size_bytes"] == 3 * 862_707
+    assert first["modified"] == "2026-11-21T03:00:00+00:00"
+    assert second["problems"][0]["code"] == "empty_file"
+    assert document["warnings"] == ["/logs/c could not be listed: permission denied."]
+    assert document["unknown"] == {}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_unknown(value: float) -> None:
+    page = training_overview()
+    page = replace(
+        page,
+        performance=replace(page.performance, flops_utilization_percent=value),
+        top_ops=(replace(page.top_ops[0], gflops_per_second=value),),
+    )
+    document = json.loads(overview_json(page, run_of(page.hosts)), parse_constant=no_constant)
+    assert document["performance"]["flops_utilization_percent"] is None
+    assert document["unknown"]["performance.flops_utilization_percent"] == NOT_FINITE
+    assert document["unknown"]["top_ops[].gflops_per_second"] == NOT_FINITE
+    assert next(csv.DictReader(io.StringIO(overview_csv(page))))["gflops_per_second"] == ""
+
+
+def test_a_null_without_a_reason_gets_one_and_a_reason_without_a_null_goes() -> None:
+    page = replace(training_overview(), unknown={"performance.device_idle_percent": "not so", "no.such.key": "x"})
+    unknown = json.loads(overview_json(page, run_of(page.hosts)))["unknown"]
+    assert unknown["performance.host_idle_percent"] == NO_REASON
+    assert "performance.device_idle_percent" not in unknown and "no.such.key" not in unknown
+
+
+def test_a_time_out_of_range_is_unknown() -> None:
+    run = replace(run_of(()), folder_modified=1e300)
+    document = json.loads(runs_json(logdir(), [run]))
+    assert document["runs"][0]["modified"] is None
+    assert set(document["unknown"]) == {"runs[].modified"}
+    assert next(csv.DictReader(io.StringIO(runs_csv([run]))))["modified"] == ""
+    assert "| ? |" in runs_markdown(logdir(), [run])
+    assert "?" in runs_report(logdir(), [run], "text", LOOK)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_come_out_harmless(form: Format) -> None:
+    page = hostile_overview(EVIL)
+    run = replace(run_of((EVIL,)), name=EVIL, path=EVIL)
+    folder = Logdir(EVIL, (run,), (), ())
+    for text in (overview_report(page, run, form, LOOK), runs_report(folder, [run], form, LOOK)):
+        assert all(printable(line) == line for line in text.split("\n"))
+        text.encode("utf-8")
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
+    page = hostile_overview(name)
+    run = replace(run_of((name,)), name=name)
+    document = json.loads(overview_json(page, run))
+    assert document["top_ops"][0]["name"] == printable(name)
+    rows = list(csv.reader(io.StringIO(overview_csv(page))))
+    assert len(rows) == 11 and len({len(row) for row in rows}) == 1
+    rows_of = [line for line in overview_markdown(page, run).splitlines() if re.match(r"\| \d+ \|", line)]
+    table, reasons = rows_of[2:], rows_of[:2]
+    assert len(table) == 10
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 6 for line in reasons)
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 10 for line in table)
+    lines = overview_text(page, run, 90, glyphs_for(False, False)).split("\n")
+    assert max(map(len, lines)) <= 90
+    assert all(printable(line) == line for line in lines)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
+    rows = list(csv.DictReader(io.StringIO(overview_csv(hostile_overview("=1+1")))))
+    assert rows[0]["name"] == "'=1+1"
+    assert float(rows[0]["self_time_percent"]) == 41.2
+
+
+def test_markdown_escapes_markup_and_leaves_words_alone() -> None:
+    text = overview_markdown(hostile_overview("a_b _c_ `d` |e| <f> *g* [h]"), run_of(("host0",)))
+    assert r"a_b \_c\_ \`d\` \|e\| \<f\> \*g\* \[h\]" in text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_limit_cuts_the_main_table_only(form: Format) -> None:
+    page = training_overview()
+    run = run_of(page.hosts)
+    cut, full = overview_report(page, run, form, LOOK, 3), overview_report(page, run, form, LOOK, 0)
+    assert "all-reduce.7" in cut and "copy.812" not in cut and "copy.812" in full
+    if form == "json":
+        assert len(json.loads(cut)["top_ops"]) == 3 and len(json.loads(cut)["steps"]) == 6
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [60, 80, 110, 200])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
+    page = PAGES[name]()
+    look = Look(width, ascii_only, False)
+    run = run_of(page.hosts)
+    for text in (overview_report(page, run, "text", look), runs_report(logdir(), logdir().runs, "text", look)):
+        assert max(map(len, text.splitlines())) <= width
+        assert "\x1b" not in text
+        assert not ascii_only or text.isascii()
+    assert "2026_11_21_03_00_00" in overview_report(page, run, "text", look)
+
+
+def test_colours_change_nothing_but_the_colour() -> None:
+    line: Line = (("a", "good"), ("b", "text"), ("  ", "on.copy"))
+    assert render([line, ()], True) == "\x1b[32ma\x1b[0mb\x1b[30;43m  \x1b[0m\n\n"
+    assert render([line, ()], False) == "ab\n\n"
+    page = training_overview()
+    coloured = overview_report(page, run_of(page.hosts), "text", Look(100, False, True))
+    assert "\x1b[" in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert "\x1b" not in plain
+    assert max(map(len, plain.splitlines())) == 100
