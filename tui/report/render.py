@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.report.values import limited
+from tpuprof.tui.pages.overview.report_csv import limited
 
 if TYPE_CHECKING:  # it needs numpy, which a list of runs does without
     from tpuprof.parsers.session.run_facts import RunFacts
@@ -30,18 +30,19 @@ def overview_report(page: Overview, run: Run, form: Format, look: Look, limit: i
     """The overview in a format; at most `limit` top ops, or all of them for 0."""
     page = limited(page, limit)
     if form == "json":
-        from tpuprof.tui.report.json_report import overview_json  # noqa: PLC0415
+        from tpuprof.tui.pages.overview.report_json import overview_json  # noqa: PLC0415
 
         return overview_json(page, run)
     if form == "csv":
-        from tpuprof.tui.report.csv_report import overview_csv  # noqa: PLC0415
+        from tpuprof.tui.pages.overview.report_csv import overview_csv  # noqa: PLC0415
 
         return overview_csv(page)
     if form == "md":
-        from tpuprof.tui.report.markdown_report import overview_markdown  # noqa: PLC0415
+        from tpuprof.tui.pages.overview.report_markdown import overview_markdown  # noqa: PLC0415
 
         return overview_markdown(page, run)
-    from tpuprof.tui.report.text_report import glyphs_for, overview_text  # noqa: PLC0415
+    from tpuprof.tui.pages.overview.report_text import overview_text  # noqa: PLC0415
+    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
     return overview_text(page, run, look.width, glyphs_for(look.ascii_only, look.color), look.color)
 
@@ -51,17 +52,18 @@ def runs_report(
 ) -> str:
     """Runs in a format, with what is known of each, by its path, where `facts` are given."""
     if form == "json":
-        from tpuprof.tui.report.json_report import runs_json  # noqa: PLC0415
+        from tpuprof.tui.pages.runs.report_json import runs_json  # noqa: PLC0415
 
         return runs_json(logdir, runs, facts)
     if form == "csv":
-        from tpuprof.tui.report.csv_report import runs_csv  # noqa: PLC0415
+        from tpuprof.tui.pages.runs.report_csv import runs_csv  # noqa: PLC0415
 
         return runs_csv(runs, facts)
     if form == "md":
-        from tpuprof.tui.report.markdown_report import runs_markdown  # noqa: PLC0415
+        from tpuprof.tui.pages.runs.report_markdown import runs_markdown  # noqa: PLC0415
 
         return runs_markdown(logdir, runs, facts)
-    from tpuprof.tui.report.text_report import glyphs_for, runs_text  # noqa: PLC0415
+    from tpuprof.tui.pages.runs.report_text import runs_text  # noqa: PLC0415
+    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
     return runs_text(logdir, runs, look.width, glyphs_for(look.ascii_only, look.color), look.color, facts)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timezone
-
-from tpuprof.parsers.pages.overview.model import Overview
 
 
 def utc(seconds: float) -> str | None:
@@ -22,8 +19,3 @@ def local_minute(seconds: float) -> str:
         return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError, OSError):
         return "?"
-
-
-def limited(page: Overview, limit: int) -> Overview:
-    """The page with so many rows in its main table, the top ops; 0 for all of them."""
-    return replace(page, top_ops=page.top_ops[:limit]) if limit else page

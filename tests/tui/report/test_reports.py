@@ -27,11 +27,16 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.report.csv_report import overview_csv, runs_csv
-from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE, overview_json, runs_json
-from tpuprof.tui.report.markdown_report import overview_markdown, runs_markdown
+from tpuprof.tui.pages.overview.report_csv import overview_csv
+from tpuprof.tui.pages.overview.report_json import overview_json
+from tpuprof.tui.pages.overview.report_markdown import overview_markdown
+from tpuprof.tui.pages.overview.report_text import overview_text
+from tpuprof.tui.pages.runs.report_csv import runs_csv
+from tpuprof.tui.pages.runs.report_json import runs_json
+from tpuprof.tui.pages.runs.report_markdown import runs_markdown
+from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE
 from tpuprof.tui.report.render import FORMATS, Format, Look, overview_report, runs_report
-from tpuprof.tui.report.text_report import glyphs_for, overview_text, render
+from tpuprof.tui.report.text_report import glyphs_for, render
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES: dict[str, Callable[[], Overview]] = {

@@ -13,10 +13,10 @@ from tests.support.documents import nulls
 from tests.support.made.runs import RUNS, facts_of
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.tui.draw.spans import ASCII, BLOCK
-from tpuprof.tui.report.csv_report import runs_csv
-from tpuprof.tui.report.json_report import runs_json
-from tpuprof.tui.report.markdown_report import runs_markdown
-from tpuprof.tui.report.text_report import runs_text
+from tpuprof.tui.pages.runs.report_csv import runs_csv
+from tpuprof.tui.pages.runs.report_json import runs_json
+from tpuprof.tui.pages.runs.report_markdown import runs_markdown
+from tpuprof.tui.pages.runs.report_text import runs_text
 
 LOGDIR = Logdir("~/logs", RUNS, (), ())
 FACTS = {run.path: facts_of(run) for run in RUNS}
