@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.made.big_table import big_page
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Span, line_width, plain
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.columns import hlo_op_columns
 
 PAGE = big_page(300)
@@ -27,9 +27,9 @@ class Counting:
 
 def test_a_row_asks_each_shown_column_once() -> None:
     counting = Counting()
-    columns = [Column(str(at), "n", 6, counting.cell) for at in range(20)]
+    columns = [Column(str(at), "n", 6, each(counting.cell)) for at in range(20)]
     shown = chosen_columns(columns, 80)
-    row_line(shown, 7, False, 80, BLOCK)
+    row_lines(shown, [7], None, 80, BLOCK)
     assert counting.asked == [7] * len(shown)
     assert len(shown) == (80 - 1) // 7
 
@@ -40,7 +40,10 @@ def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, se
     assert glyphs in (BLOCK, ASCII)
     chars = BLOCK if glyphs == BLOCK else ASCII
     columns = chosen_columns(hlo_op_columns(PAGE, chars), width, shift)
-    for line in (header_line(columns, width, chars, "self"), row_line(columns, row, selected, width, chars)):
+    for line in (
+        header_line(columns, width, chars, "self"),
+        *row_lines(columns, [row], row if selected else None, width, chars),
+    ):
         assert line_width(line) == width
         assert glyphs == BLOCK or plain(line).isascii()
 
@@ -74,7 +77,7 @@ def test_the_sorted_column_has_one_arrow() -> None:
 
 def test_the_selected_row_is_marked_and_keeps_its_class_colour() -> None:
     columns = chosen_columns(hlo_op_columns(PAGE, BLOCK), 80)
-    line = row_line(columns, 0, True, 80, BLOCK)
+    line = row_lines(columns, [0], 0, 80, BLOCK)[0]
     assert line[0] == ("▸", "mark")
     assert line[1][1] == "class.vector"
     assert all(key == "cursor" for text, key in line[2:] if text.strip() and key not in ("class.vector", "text"))

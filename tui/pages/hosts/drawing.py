@@ -18,7 +18,7 @@ from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 
 SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
 """What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
@@ -122,7 +122,7 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
     order = sorted_hosts(page, "host", False)[: limit or None]
     columns = _table(page, order, width, glyphs)
     lines = [*_verdict(page, width, glyphs), _heading(page, width, glyphs), header_line(columns, width, glyphs)]
-    lines += [row_line(columns, at, False, width, glyphs) for at in range(len(order))]
+    lines += row_lines(columns, range(len(order)), None, width, glyphs)
     if len(order) < len(page.rows):
         more = f"   and {counted(len(page.rows) - len(order), 'more host')}; --limit 0 shows all"
         lines.append(fit([(more, "dim")], width, glyphs))
@@ -193,10 +193,10 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     widest = min(_MOST_NAME, max(4, *map(len, names), *map(len, missing)), max(8, width // 4))
 
     def time(key: str, title: str) -> Column:
-        return Column(key, title, _FIGURE, lambda at: _text(duration(_FIGURES[key](rows[at]), ascii_only)))
+        return Column(key, title, _FIGURE, each(lambda at: _text(duration(_FIGURES[key](rows[at]), ascii_only))))
 
     def share(key: str, title: str) -> Column:
-        return Column(key, title, 6, lambda at: _text(percent(_FIGURES[key](rows[at]))))
+        return Column(key, title, 6, each(lambda at: _text(percent(_FIGURES[key](rows[at])))))
 
     def slowest(at: int) -> Span:
         number = rows[at].slowest_in
@@ -204,21 +204,21 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
         return text, "bad" if page.straggler == order[at] else "text" if number else "dim"
 
     columns = [
-        Column("host", "host", widest, lambda at: (names[at], "strong"), right=False, fixed=True),
+        Column("host", "host", widest, each(lambda at: (names[at], "strong")), right=False, fixed=True),
         time("own", "own time"),
-        Column("slowest", "slowest", 7, slowest),
+        Column("slowest", "slowest", 7, each(slowest)),
         time("median", "median"),
         share("wait", "wait"),
         share("input", "input"),
         share("idle", "idle"),
         time("longest", "longest"),
-        Column("steps", "steps", 6, lambda at: _text(count(rows[at].step_time.count if rows[at].step_time else None))),  # type: ignore[union-attr]
+        Column("steps", "steps", 6, each(lambda at: _text(count(_step_count(rows[at]))))),
         time("cost", "costs"),
-        Column("", "cores", 5, lambda at: _text(count(rows[at].cores))),
+        Column("", "cores", 5, each(lambda at: _text(count(rows[at].cores)))),
         share("duty", "duty"),
-        Column("", "MXU", 6, lambda at: _text(percent(rows[at].mxu_percent))),
-        Column("", "HBM", 6, lambda at: _text(percent(rows[at].hbm_percent))),
-        Column("", "idle of capture", 15, lambda at: _text(percent(rows[at].idle_percent))),
+        Column("", "MXU", 6, each(lambda at: _text(percent(rows[at].mxu_percent)))),
+        Column("", "HBM", 6, each(lambda at: _text(percent(rows[at].hbm_percent)))),
+        Column("", "idle of capture", 15, each(lambda at: _text(percent(rows[at].idle_percent)))),
     ]
     room = width - 2 - widest - 1
     graph = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
@@ -232,7 +232,7 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     title = "late by step" if cells >= len("late by step") else "late"
     return [
         *shown,
-        Column("", title, cells, partial(_graph_cell, levels, places, order, glyphs), right=False),
+        Column("", title, cells, each(partial(_graph_cell, levels, places, order, glyphs)), right=False),
     ]
 
 
@@ -247,7 +247,7 @@ def _entry(
 ) -> Line:
     """A row of the table: a host's figures, or why it is left out."""
     if at < len(order):
-        return row_line(columns, at, selected, width, glyphs)
+        return row_lines(columns, [at], at if selected else None, width, glyphs)[0]
     name, text = _missing(page.left_out[at - len(order)], columns[0].width, glyphs)
     text = cut(text, width - 1 - len(name), glyphs)
     if selected:
@@ -262,6 +262,10 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     reason = rest if rest and "/" in first and out.host in first else out.reason
     name = cut(clean(out.host, ascii_only), name_width, glyphs)
     return f"{name:<{name_width}} ", clean(f"left out: {reason}", ascii_only)
+
+
+def _step_count(row: HostRow) -> int | None:
+    return None if row.step_time is None else row.step_time.count
 
 
 def _text(text: str) -> Span:

@@ -10,7 +10,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
-from tpuprof.tui.draw.table import Column
+from tpuprof.tui.draw.table import Column, each
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,29 +76,48 @@ def hlo_op_columns(page: OpsPage, glyphs: Glyphs) -> list[Column]:
         *_leading(page.op_class, page.self_fraction, most, glyphs),
         _name_column(table.name, glyphs),
         *_rate_columns(rates),
-        Column("self", "self time", 9, time(table.self_ps)),
-        Column("count", "count", 8, lambda row: (count(int(table.occurrences[row])), "text")),
-        Column("bound", "bound by", 10, lambda row: _bound(rates, row), right=False),
-        Column("average", "average", 9, average),
-        Column("category", "HLO category", CATEGORY_WIDTH, words(table.category, CATEGORY_WIDTH), right=False),
-        Column("hbm_rate", "HBM B/s", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _HBM])), "text")),
-        Column("flops_rate", "FLOP/s", 7, lambda row: (flop_rate(float(rates.flops_per_second[row]) / 1e9), "text")),
-        Column("intensity", "FLOP/B", 7, lambda row: (intensity(float(rates.operational_intensity[row])), "text")),
-        Column("roof", "of roof", 7, lambda row: (used(float(rates.efficiency[row])), "text")),
-        Column("cumulative", "cumul.", 6, lambda row: (share(float(page.cumulative_fraction[row])), "text")),
-        Column("total", "total time", 10, time(table.total_ps)),
-        Column("model_rate", "model/s", 7, lambda row: (_giga(rates.model_flops_per_second[row]), "text")),
-        Column("all_rate", "bytes/s", 7, lambda row: (byte_rate(float(rates.bytes_per_second[row])), "text")),
-        Column("cmem_read", "CMEM rd", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _CMEM_READ])), "text")),
-        Column("cmem_write", "CMEM wr", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _CMEM_WRITE])), "text")),
-        Column("chip_read", "chip rd", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _ON_CHIP_READ])), "text")),
+        Column("self", "self time", 9, each(time(table.self_ps))),
+        Column("count", "count", 8, each(lambda row: (count(int(table.occurrences[row])), "text"))),
+        Column("bound", "bound by", 10, each(lambda row: _bound(rates, row)), right=False),
+        Column("average", "average", 9, each(average)),
+        Column("category", "HLO category", CATEGORY_WIDTH, each(words(table.category, CATEGORY_WIDTH)), right=False),
+        Column("hbm_rate", "HBM B/s", 7, each(lambda row: (byte_rate(float(rates.bandwidth[row, _HBM])), "text"))),
         Column(
-            "chip_write", "chip wr", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _ON_CHIP_WRITE])), "text")
+            "flops_rate", "FLOP/s", 7, each(lambda row: (flop_rate(float(rates.flops_per_second[row]) / 1e9), "text"))
         ),
-        Column("stall", "stall", 6, lambda row: _stall(page, row)),
-        Column("remat", "remat", 5, lambda row: ("yes" if is_rematerialized(page, row) else "no", "text"), right=False),
-        Column("program", "program", 24, program, right=False),
-        Column("framework", "framework op", 40, words(table.framework_op, 40), right=False),
+        Column(
+            "intensity", "FLOP/B", 7, each(lambda row: (intensity(float(rates.operational_intensity[row])), "text"))
+        ),
+        Column("roof", "of roof", 7, each(lambda row: (used(float(rates.efficiency[row])), "text"))),
+        Column("cumulative", "cumul.", 6, each(lambda row: (share(float(page.cumulative_fraction[row])), "text"))),
+        Column("total", "total time", 10, each(time(table.total_ps))),
+        Column("model_rate", "model/s", 7, each(lambda row: (_giga(rates.model_flops_per_second[row]), "text"))),
+        Column("all_rate", "bytes/s", 7, each(lambda row: (byte_rate(float(rates.bytes_per_second[row])), "text"))),
+        Column(
+            "cmem_read", "CMEM rd", 7, each(lambda row: (byte_rate(float(rates.bandwidth[row, _CMEM_READ])), "text"))
+        ),
+        Column(
+            "cmem_write", "CMEM wr", 7, each(lambda row: (byte_rate(float(rates.bandwidth[row, _CMEM_WRITE])), "text"))
+        ),
+        Column(
+            "chip_read", "chip rd", 7, each(lambda row: (byte_rate(float(rates.bandwidth[row, _ON_CHIP_READ])), "text"))
+        ),
+        Column(
+            "chip_write",
+            "chip wr",
+            7,
+            each(lambda row: (byte_rate(float(rates.bandwidth[row, _ON_CHIP_WRITE])), "text")),
+        ),
+        Column("stall", "stall", 6, each(lambda row: _stall(page, row))),
+        Column(
+            "remat",
+            "remat",
+            5,
+            each(lambda row: ("yes" if is_rematerialized(page, row) else "no", "text")),
+            right=False,
+        ),
+        Column("program", "program", 24, each(program), right=False),
+        Column("framework", "framework op", 40, each(words(table.framework_op, 40)), right=False),
     ]
 
 
@@ -128,14 +147,14 @@ def framework_op_columns(page: FrameworkOpsPage, glyphs: Glyphs) -> list[Column]
         *_leading(page.op_class, page.self_fraction, most, glyphs),
         _name_column(page.name, glyphs, SCOPE_WIDTH),
         *_rate_columns(rates),
-        Column("self", "self time", 9, lambda row: (duration(int(page.self_ps[row]), ascii_only), "text")),
-        Column("count", "count", 8, lambda row: (count(int(page.occurrences[row])), "text")),
-        Column("side", "side", 6, lambda row: ("host" if page.is_host[row] else "device", "text"), right=False),
-        Column("bound", "bound by", 10, lambda row: _bound(rates, row), right=False),
-        Column("type", "type", 18, words(page.type, 18), right=False),
-        Column("flops_rate", "FLOP/s", 7, lambda row: (_giga(rates.flops_per_second[row]), "text")),
-        Column("cumulative", "cumul.", 6, lambda row: (share(float(page.cumulative_fraction[row])), "text")),
-        Column("total", "total time", 10, lambda row: (duration(int(page.total_ps[row]), ascii_only), "text")),
+        Column("self", "self time", 9, each(lambda row: (duration(int(page.self_ps[row]), ascii_only), "text"))),
+        Column("count", "count", 8, each(lambda row: (count(int(page.occurrences[row])), "text"))),
+        Column("side", "side", 6, each(lambda row: ("host" if page.is_host[row] else "device", "text")), right=False),
+        Column("bound", "bound by", 10, each(lambda row: _bound(rates, row)), right=False),
+        Column("type", "type", 18, each(words(page.type, 18)), right=False),
+        Column("flops_rate", "FLOP/s", 7, each(lambda row: (_giga(rates.flops_per_second[row]), "text"))),
+        Column("cumulative", "cumul.", 6, each(lambda row: (share(float(page.cumulative_fraction[row])), "text"))),
+        Column("total", "total time", 10, each(lambda row: (duration(int(page.total_ps[row]), ascii_only), "text"))),
     ]
 
 
@@ -147,13 +166,15 @@ def roofline_columns(page: OpsPage, glyphs: Glyphs) -> list[Column]:
     return [
         *_leading(page.op_class, page.self_fraction, most, glyphs),
         _name_column(table.name, glyphs),
-        Column("intensity", "FLOP/B", 7, lambda row: (intensity(float(rates.operational_intensity[row])), "text")),
-        Column("flops_rate", "FLOP/s", 7, lambda row: (_giga(rates.flops_per_second[row]), "text")),
-        Column("roof", "of roof", 7, lambda row: (used(float(rates.efficiency[row])), "text")),
-        Column("bound", "bound by", 10, lambda row: _bound(rates, row), right=False),
+        Column(
+            "intensity", "FLOP/B", 7, each(lambda row: (intensity(float(rates.operational_intensity[row])), "text"))
+        ),
+        Column("flops_rate", "FLOP/s", 7, each(lambda row: (_giga(rates.flops_per_second[row]), "text"))),
+        Column("roof", "of roof", 7, each(lambda row: (used(float(rates.efficiency[row])), "text"))),
+        Column("bound", "bound by", 10, each(lambda row: _bound(rates, row)), right=False),
         *_rate_columns(rates),
-        Column("self", "self time", 9, lambda row: (duration(int(table.self_ps[row]), ascii_only), "text")),
-        Column("hbm_rate", "HBM B/s", 7, lambda row: (byte_rate(float(rates.bandwidth[row, _HBM])), "text")),
+        Column("self", "self time", 9, each(lambda row: (duration(int(table.self_ps[row]), ascii_only), "text"))),
+        Column("hbm_rate", "HBM B/s", 7, each(lambda row: (byte_rate(float(rates.bandwidth[row, _HBM])), "text"))),
     ]
 
 
@@ -169,9 +190,9 @@ def _leading(classes: Sequence[OpClass], fraction: NDArray[np.float64], most: fl
         return filled, CLASS_STYLE[classes[row]]
 
     return [
-        Column("", "", 1, letter, fixed=True, keeps_style=True),
-        Column("self", "time", 6, lambda row: (share(float(fraction[row])), "text"), fixed=True),
-        Column("", "", BAR_WIDTH, bar, right=False, fixed=True, keeps_style=True),
+        Column("", "", 1, each(letter), fixed=True, keeps_style=True),
+        Column("self", "time", 6, each(lambda row: (share(float(fraction[row])), "text")), fixed=True),
+        Column("", "", BAR_WIDTH, each(bar), right=False, fixed=True, keeps_style=True),
     ]
 
 
@@ -181,7 +202,7 @@ def _name_column(names: tuple[str, ...], glyphs: Glyphs, width: int = NAME_WIDTH
     def name(row: int) -> Span:
         return clean(names[row], ascii_only), "strong"
 
-    return Column("name", "op", width, name, right=False, fixed=True, grows=True)
+    return Column("name", "op", width, each(name), right=False, fixed=True, grows=True)
 
 
 def _rate_columns(rates: Rates) -> list[Column]:
@@ -193,7 +214,7 @@ def _rate_columns(rates: Rates) -> list[Column]:
         value = float(rates.bandwidth_utilization[row, _HBM])
         return used(value), bandwidth_style(value)
 
-    return [Column("flops", "FLOPS", 6, flops), Column("hbm", "HBM", 6, hbm)]
+    return [Column("flops", "FLOPS", 6, each(flops)), Column("hbm", "HBM", 6, each(hbm))]
 
 
 def _bound(rates: Rates, row: int) -> Span:

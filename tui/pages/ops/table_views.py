@@ -8,7 +8,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card
 from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns, roofline_columns
 from tpuprof.tui.pages.ops.roofline import roofline_chart
@@ -90,9 +90,7 @@ class TableView:
             words = f" no row matches {state.filter_text}" if state.filter_text else " no ops"
             return [*lines, fit([(words, "dim")], width, glyphs)]
         shown = state.rows[state.top : state.top + room].tolist()
-        for at, row in enumerate(shown, state.top):
-            lines.append(row_line(columns, row, at == state.cursor, width, glyphs))
-        return lines
+        return [*lines, *row_lines(columns, shown, state.row, width, glyphs)]
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.text import counted, natural_key
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, size
 from tpuprof.tui.draw.layout import NARROW, clean, fit, rule
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run
@@ -117,8 +117,7 @@ def list_lines(
     """
     columns = _columns(rows, now, width, glyphs)
     lines = [header_line(columns, width, glyphs, order, descending=order != "time")]
-    for at in range(first, min(len(rows), first + count)):
-        lines.append(row_line(columns, at, at == cursor, width, glyphs))
+    lines += row_lines(columns, range(first, min(len(rows), first + count)), cursor, width, glyphs)
     if not rows:
         lines.append(fit([("   no run has all these words", "dim")], width, glyphs))
     return lines
@@ -155,19 +154,19 @@ def _columns(rows: Sequence[RunRow], now: float, width: int, glyphs: Glyphs) -> 
     longest = max((len(text(row.run.name)) for row in rows), default=8)
     widest = max(8, min(longest, _LONGEST_NAME if width >= NARROW else _NARROW_NAME))
     columns = [
-        Column("", "", 1, lambda at: _sign(rows[at]), right=False, fixed=True),
-        Column("name", "run", widest, name, right=False, fixed=True, grows=True),
-        Column("hosts", "hosts", 5, lambda at: (str(len(rows[at].run.hosts)), "text")),
-        Column("size", "size", 7, lambda at: (size(rows[at].run.size_bytes), "text")),
-        Column("time", "age", 6, lambda at: (short_age(rows[at].run, now), "text")),
-        Column("step", "step", 8, step),
-        Column("", "!", 2, lambda at: _problem_sign(rows[at])),
-        Column("device", "device", 14, device, right=False),
+        Column("", "", 1, each(lambda at: _sign(rows[at])), right=False, fixed=True),
+        Column("name", "run", widest, each(name), right=False, fixed=True, grows=True),
+        Column("hosts", "hosts", 5, each(lambda at: (str(len(rows[at].run.hosts)), "text"))),
+        Column("size", "size", 7, each(lambda at: (size(rows[at].run.size_bytes), "text"))),
+        Column("time", "age", 6, each(lambda at: (short_age(rows[at].run, now), "text"))),
+        Column("step", "step", 8, each(step)),
+        Column("", "!", 2, each(lambda at: _problem_sign(rows[at]))),
+        Column("device", "device", 14, each(device), right=False),
     ]
     left = width - 1 - sum(column.width + 1 for column in columns)
     if left <= _LEAST_MODULES:
         return chosen_columns(columns, width)
-    columns.append(Column("modules", "modules", left - 1, modules, right=False))
+    columns.append(Column("modules", "modules", left - 1, each(modules), right=False))
     return columns
 
 

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.diff.draw.words import MARK_STYLES, MARK_WORDS, Kind, noise_time, relative, side_figure, signed
 
 ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures"]
@@ -171,7 +171,7 @@ def table_lines(
     key = {"slower": "change", "faster": "change"}.get(sort, sort)
     is_sorted = is_sortable(rows)
     lines = [header_line(columns, width, glyphs, key if is_sorted else "", sort not in ("faster", "name"))]
-    return lines + [row_line(columns, at, at == cursor, width, glyphs) for at in range(first, last)]
+    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,21 +230,21 @@ def _columns(diff: Diff, rows: Sequence[Entry], glyphs: Glyphs) -> list[Column]:
     has_ops = any(row.op is not None for row in rows)
     size = 9 if "bytes" in kinds else 8
     columns = [
-        Column("", "", 4, cells.mark, right=False, fixed=True),
-        Column("change", "change", size + 1, cells.delta, fixed=True),
-        Column("relative", "", 6, cells.relative, fixed=True),
-        Column("name", "op" if has_ops else "what", _NAME_WIDTH, cells.name, right=False, fixed=True, grows=True),
-        Column("before", "A", size, cells.before),
-        Column("after", "B", size, cells.after),
+        Column("", "", 4, each(cells.mark), right=False, fixed=True),
+        Column("change", "change", size + 1, each(cells.delta), fixed=True),
+        Column("relative", "", 6, each(cells.relative), fixed=True),
+        Column("name", "op" if has_ops else "what", _NAME_WIDTH, each(cells.name), right=False, fixed=True, grows=True),
+        Column("before", "A", size, each(cells.before)),
+        Column("after", "B", size, each(cells.after)),
     ]
     if any(row.op_class is not None for row in rows):
-        columns.insert(0, Column("", "", 1, cells.letter, fixed=True, keeps_style=True))
+        columns.insert(0, Column("", "", 1, each(cells.letter), fixed=True, keeps_style=True))
     if "percent" in kinds:
         columns = [column for column in columns if column.title or column.width != 4]
     if "time" in kinds:
-        columns.append(Column("noise", "noise", 8, cells.noise))
+        columns.append(Column("noise", "noise", 8, each(cells.noise)))
     if any(row.note for row in rows):
-        columns.append(Column("note", "category" if has_ops else "", 26, cells.note, right=False))
+        columns.append(Column("note", "category" if has_ops else "", 26, each(cells.note), right=False))
     return columns + (_op_columns(diff, rows, glyphs) if has_ops else [])
 
 
@@ -275,11 +275,11 @@ def _op_columns(diff: Diff, rows: Sequence[Entry], glyphs: Glyphs) -> list[Colum
         return clean(op(at).old_name or "", ascii_only), "dim"
 
     return [
-        Column("count", "count", 9, times),
-        Column("old_name", "name in A", 18, old_name, right=False),
-        Column("program", "program", 20, program, right=False),
-        Column("framework", "framework op", 40, framework, right=False),
-        Column("matched", "matched by", 22, matched, right=False),
+        Column("count", "count", 9, each(times)),
+        Column("old_name", "name in A", 18, each(old_name), right=False),
+        Column("program", "program", 20, each(program), right=False),
+        Column("framework", "framework op", 40, each(framework), right=False),
+        Column("matched", "matched by", 22, each(matched), right=False),
     ]
 
 

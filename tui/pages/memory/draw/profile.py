@@ -17,7 +17,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import clean, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.memory.draw.profile_graph import (
     AXIS,
     PARTS,
@@ -341,7 +341,7 @@ def table_lines(
         return [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
     columns = chosen_columns(peak_columns(allocator, width, glyphs), width)
     last = min(top + max(rows, 0), len(allocator.at_peak))
-    return [row_line(columns, row, row == selected, width, glyphs) for row in range(top, last)]
+    return row_lines(columns, range(top, last), selected, width, glyphs)
 
 
 def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
@@ -356,16 +356,18 @@ def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> lis
         return (clean(value, ascii_only), "text") if value else ("-", "dim")
 
     columns = [
-        Column("op", "in use at the peak", 28, lambda at: _name(rows[at], ascii_only), False, fixed=True, grows=True),
-        Column("total", "total", 9, lambda at: (binary_size(total(rows[at])), "strong")),
-        Column("share", "%", 6, lambda at: (percent(100 * total(rows[at]) / whole), "text")),
-        Column("count", "count", 7, lambda at: (count(rows[at].occurrences), "text")),
-        Column("size", "size", 9, lambda at: (binary_size(rows[at].allocated_bytes), "text")),
+        Column(
+            "op", "in use at the peak", 28, each(lambda at: _name(rows[at], ascii_only)), False, fixed=True, grows=True
+        ),
+        Column("total", "total", 9, each(lambda at: (binary_size(total(rows[at])), "strong"))),
+        Column("share", "%", 6, each(lambda at: (percent(100 * total(rows[at]) / whole), "text"))),
+        Column("count", "count", 7, each(lambda at: (count(rows[at].occurrences), "text"))),
+        Column("size", "size", 9, each(lambda at: (binary_size(rows[at].allocated_bytes), "text"))),
     ]
     texts = [
-        Column("region", "region", 10, lambda at: text(rows[at].region), right=False),
-        Column("type", "type", 8, lambda at: text(rows[at].data_type), right=False),
-        Column("shape", "shape", 22 if width < 140 else 42, lambda at: text(rows[at].shape), right=False),
+        Column("region", "region", 10, each(lambda at: text(rows[at].region)), right=False),
+        Column("type", "type", 8, each(lambda at: text(rows[at].data_type)), right=False),
+        Column("shape", "shape", 22 if width < 140 else 42, each(lambda at: text(rows[at].shape)), right=False),
     ]
     has = {
         "region": any(row.region for row in rows),

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_s
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle, fit, rule
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
-from tpuprof.tui.draw.table import Column, header_line, row_line
+from tpuprof.tui.draw.table import Column, each, header_line, row_lines
 from tpuprof.tui.pages.memory.draw.listed import MemoryList
 
 SMALL = 0.001
@@ -75,9 +75,7 @@ def table_lines(
     make = _buffer_columns if listed.grouping == "none" else _group_columns
     columns = make(page, listed, width, glyphs)
     lines = [header_line(columns, width, glyphs, listed.order, listed.order != "program")]
-    for at in range(top, min(len(listed), top + height - 1)):
-        lines.append(row_line(columns, at, at == cursor, width, glyphs))
-    return lines
+    return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, width, glyphs)
 
 
 def _share(listed: MemoryList, size: int) -> Span:
@@ -95,7 +93,7 @@ def _bar_column(listed: MemoryList, value: Callable[[int], tuple[int, bool]], gl
             key = "text"
         return small_bar(size / listed.most_bytes if listed.most_bytes > 0 else 0.0, _BAR, glyphs)[0], key
 
-    return Column("", "", _BAR, cell, right=False, keeps_style=True)
+    return Column("", "", _BAR, each(cell), right=False, keeps_style=True)
 
 
 class _Rows:
@@ -150,26 +148,26 @@ class _Rows:
 def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit; what room there is, shape, source and op share."""
     rows = _Rows(page, listed, glyphs)
-    columns = [Column("size", "size", 6, lambda at: (binary_short(rows.size(at)), "strong"))]
+    columns = [Column("size", "size", 6, each(lambda at: (binary_short(rows.size(at)), "strong")))]
     if width >= NARROW:
-        columns.append(Column("", "%", 5, lambda at: _share(listed, rows.size(at))))
+        columns.append(Column("", "%", 5, each(lambda at: _share(listed, rows.size(at)))))
     if width >= _BARRED:
         digits = max(2, len(str(len(listed))))
-        columns.insert(0, Column("", "#", digits, lambda at: (str(at + 1), "dim")))
+        columns.insert(0, Column("", "#", digits, each(lambda at: (str(at + 1), "dim"))))
         columns.append(_bar_column(listed, lambda at: (rows.size(at), rows.is_temporary(at)), glyphs))
-    columns.append(Column("padding", "pad", 5, rows.padded))
-    columns.append(Column("", CATEGORY, 6 if width >= NARROW else 5, rows.category, right=False))
+    columns.append(Column("padding", "pad", 5, each(rows.padded)))
+    columns.append(Column("", CATEGORY, 6 if width >= NARROW else 5, each(rows.category), right=False))
     room = width - 1 - sum(column.width + 1 for column in columns)
     shape, source, name = _shared_out(room)
     shapes = rows.words(lambda one: short_shape(one.shape), shape, "strong")
-    columns.append(Column("", "shape", shape, shapes, right=False))
+    columns.append(Column("", "shape", shape, each(shapes), right=False))
     sources = rows.end(lambda one: short_source(one.source), source)
-    columns.append(Column("", "source", source, sources, right=False))
+    columns.append(Column("", "source", source, each(sources), right=False))
     if name:
-        columns.append(Column("", "name", name, rows.words(lambda one: one.name, name), right=False))
+        columns.append(Column("", "name", name, each(rows.words(lambda one: one.name, name)), right=False))
     rest = max(1, width - 1 - sum(column.width + 1 for column in columns) - 1)
     ops = rows.end(_op, rest) if rest < _SHORT_OP else rows.words(_op, rest)
-    return [*columns, Column("program", "op", rest, ops, right=False, grows=True)]
+    return [*columns, Column("program", "op", rest, each(ops), right=False, grows=True)]
 
 
 def _op(buffer: Buffer) -> str:
@@ -203,20 +201,20 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Gl
         return bool((page.stays.category[group(at).rows] >= CATEGORIES.index("temporary")).any())
 
     columns = [
-        Column("size", "size", 6, lambda at: (binary_short(group(at).size_bytes), "strong")),
-        Column("", "%", 5, lambda at: _share(listed, group(at).size_bytes)),
-        Column("padding", "padding", 7, padding),
-        Column("", "buffers", 7, lambda at: (count(len(group(at).rows)), "text")),
+        Column("size", "size", 6, each(lambda at: (binary_short(group(at).size_bytes), "strong"))),
+        Column("", "%", 5, each(lambda at: _share(listed, group(at).size_bytes))),
+        Column("padding", "padding", 7, each(padding)),
+        Column("", "buffers", 7, each(lambda at: (count(len(group(at).rows)), "text"))),
     ]
     if width >= NARROW:
         columns.insert(2, _bar_column(listed, lambda at: (group(at).size_bytes, is_temporary(at)), glyphs))
-        columns.insert(0, Column("", "#", 3, lambda at: (str(at + 1), "dim")))
+        columns.insert(0, Column("", "#", 3, each(lambda at: (str(at + 1), "dim"))))
     rest = width - 1 - sum(column.width + 1 for column in columns) - 1
     name = Column(
         "program",
         {"source": "source line", "scope": "scope", "category": "category"}.get(listed.grouping, ""),
         max(1, rest),
-        lambda at: (clean(group(at).name, ascii_only), "strong"),
+        each(lambda at: (clean(group(at).name, ascii_only), "strong")),
         right=False,
         grows=True,
     )

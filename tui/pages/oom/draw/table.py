@@ -14,7 +14,7 @@ from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_s
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, header_line, row_line
+from tpuprof.tui.draw.table import Column, each, header_line, row_lines
 
 Sort = Literal["size", "padding", "category", "source", "shape"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -125,7 +125,7 @@ def table_lines(
     columns = _columns(triage, rows, width, glyphs, marked)
     key = "pad" if sort == "padding" else sort or ""
     lines = [header_line(columns, width, glyphs, key, sort in ("size", "padding"))]
-    return lines + [row_line(columns, at, at == cursor, width, glyphs) for at in range(first, last)]
+    return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
@@ -236,14 +236,17 @@ class _Cells:
 def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, marked: frozenset[int]) -> list[Column]:
     cells = _Cells(triage, rows, width, glyphs, marked)
     digits = max(2, len(str(len(triage.need.buffers))))
-    left = [Column("#", "#", digits, cells.number, fixed=True), Column("size", "size", 6, cells.size, fixed=True)]
+    left = [
+        Column("#", "#", digits, each(cells.number), fixed=True),
+        Column("size", "size", 6, each(cells.size), fixed=True),
+    ]
     if any(row.after is not None for row in rows):
-        left.append(Column("after", "est.", 6, cells.after, fixed=True))
+        left.append(Column("after", "est.", 6, each(cells.after), fixed=True))
     if width >= NARROW:
-        left.append(Column("share", "%", 4, cells.share, fixed=True))
-    left.append(Column("pad", "pad", 5, cells.padding, fixed=True))
+        left.append(Column("share", "%", 4, each(cells.share), fixed=True))
+    left.append(Column("pad", "pad", 5, each(cells.padding), fixed=True))
     if width >= NARROW:
-        left.append(Column("category", CATEGORY, 6, cells.category, right=False, fixed=True))
+        left.append(Column("category", CATEGORY, 6, each(cells.category), right=False, fixed=True))
     room = width - 1 - sum(column.width + 1 for column in left)
     measured = range(min(len(rows), _MEASURED))
     widest = max((len(cells.shape(at)[0]) for at in measured), default=0)
@@ -255,8 +258,8 @@ def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, ma
     cells = replace(cells, place_width=place)
     return [
         *left,
-        Column("shape", "shape", shape, cells.shape, right=False),
-        Column("source", "source", place, cells.source, right=False, grows=True),
+        Column("shape", "shape", shape, each(cells.shape), right=False),
+        Column("source", "source", place, each(cells.source), right=False, grows=True),
     ]
 
 

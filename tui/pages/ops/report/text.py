@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.roofline import RooflinePage
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.ops.card import machine_line
 from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns, roofline_columns
 from tpuprof.tui.pages.ops.roofline import figures, plot
@@ -86,7 +86,7 @@ def _head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: bool = 
 def _table(columns: Sequence[Column], rows: Sequence[int], limit: int, width: int, glyphs: Glyphs) -> list[Line]:
     shown = chosen_columns(columns, width)
     kept = rows[:limit] if limit else rows
-    lines = [header_line(shown, width, glyphs, "self"), *(row_line(shown, row, False, width, glyphs) for row in kept)]
+    lines = [header_line(shown, width, glyphs, "self"), *row_lines(shown, kept, None, width, glyphs)]
     if len(kept) < len(rows):
         lines.append(fit([(f"  + {count(len(rows) - len(kept))} more", "dim")], width, glyphs))
     return lines

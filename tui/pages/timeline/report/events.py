@@ -21,7 +21,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, fit, rule
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.timeline.report.rows import (
     Args,
     Part,
@@ -51,6 +51,9 @@ from tpuprof.tui.report.markdown_report import escaped, joined
 from tpuprof.tui.report.markdown_report import table as markdown_table
 from tpuprof.tui.report.render import Look
 from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, render
+
+_ROWS_AT_ONCE = 500
+"""Rows of events that are drawn together."""
 
 _COLUMNS = ("name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args")
 _ARGS_REASON = "the stat has no value, or one that is no finite number"
@@ -254,7 +257,7 @@ def events_text(
         right = f"{counted(quiet, 'more track')} with nothing" if quiet else ""
         columns = chosen_columns(_summary_columns(busy, glyphs), width)
         lines += [rule("What ran", width, glyphs, right), header_line(columns, width, glyphs)]
-        lines += [row_line(columns, row, False, width, glyphs) for row in range(len(busy))]
+        lines += row_lines(columns, range(len(busy)), None, width, glyphs)
     lines += figure_lines(rate_figures(part), counter_figures(part), width, glyphs, sections=True)
     yield render([*lines, rule("Events", width, glyphs, count(len(selection)))], look.color)
     yield from _event_lines(part, selection, shown, width, glyphs, look.color)
@@ -268,8 +271,9 @@ def _event_lines(
     columns = chosen_columns(columns, width)
     if shown:
         yield render([header_line(columns, width, glyphs)], color)
-    for row in range(shown):
-        yield render([row_line(columns, row, False, width, glyphs)], color)
+    for first in range(0, shown, _ROWS_AT_ONCE):
+        rows = range(first, min(shown, first + _ROWS_AT_ONCE))
+        yield from (render([line], color) for line in row_lines(columns, rows, None, width, glyphs))
     if shown < len(selection):
         yield render([fit([(f"  + {count(len(selection) - shown)} more", "dim")], width, glyphs)], color)
 
@@ -290,12 +294,12 @@ def _summary_columns(busy: Sequence[TrackSummary], glyphs: Glyphs) -> list[Colum
         return small_bar(busy[row].share.busy_fraction or 0.0, _BAR, glyphs)[0], "busy"
 
     return [
-        Column("track", "track", 34, name, right=False, fixed=True, grows=True),
-        Column("busy", "busy", 6, lambda row: (share(busy[row].share.busy_fraction), "text"), fixed=True),
-        Column("", "", _BAR, bar, right=False),
-        Column("time", "time", 8, lambda row: (duration(busy[row].share.busy_ps, ascii_only), "text")),
-        Column("events", "events", 9, lambda row: (count(busy[row].share.events), "text")),
-        Column("top", "most self time", 36, top, right=False),
+        Column("track", "track", 34, each(name), right=False, fixed=True, grows=True),
+        Column("busy", "busy", 6, each(lambda row: (share(busy[row].share.busy_fraction), "text")), fixed=True),
+        Column("", "", _BAR, each(bar), right=False),
+        Column("time", "time", 8, each(lambda row: (duration(busy[row].share.busy_ps, ascii_only), "text"))),
+        Column("events", "events", 9, each(lambda row: (count(busy[row].share.events), "text"))),
+        Column("top", "most self time", 36, each(top), right=False),
     ]
 
 
@@ -333,13 +337,13 @@ def _event_columns(part: Part, selection: Selection, glyphs: Glyphs) -> list[Col
         return clean(of(row)[0].title[:NAME_SEEN], ascii_only), "dim"
 
     return [
-        Column("start", "start, ms", times, start, fixed=True),
-        Column("took", "duration", 8, took, fixed=True),
-        Column("", "", 1, letter, fixed=True, keeps_style=True),
-        Column("name", "event", _NAME, name, right=False, fixed=True, grows=True),
-        Column("track", "track", _TRACK, where, right=False),
-        Column("depth", "depth", 5, lambda row: (str(int(selection.lane[row])), "text")),
-        Column("section", "section", 22, section, right=False),
+        Column("start", "start, ms", times, each(start), fixed=True),
+        Column("took", "duration", 8, each(took), fixed=True),
+        Column("", "", 1, each(letter), fixed=True, keeps_style=True),
+        Column("name", "event", _NAME, each(name), right=False, fixed=True, grows=True),
+        Column("track", "track", _TRACK, each(where), right=False),
+        Column("depth", "depth", 5, each(lambda row: (str(int(selection.lane[row])), "text"))),
+        Column("section", "section", 22, each(section), right=False),
     ]
 
 

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, share, significant
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
-from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
+from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.timeline.report.rows import (
     CounterFigure,
     Part,
@@ -249,7 +249,7 @@ def tracks_text(part: Part, run: Run, look: Look, warnings: Sequence[str], limit
         left -= len(shown)
         columns = chosen_columns(_columns(timeline, shown, glyphs), width)
         lines += [header_line(columns, width, glyphs)] if shown else []
-        lines += [row_line(columns, row, False, width, glyphs) for row in range(len(shown))]
+        lines += row_lines(columns, range(len(shown)), None, width, glyphs)
         if len(shown) < len(section.tracks):
             lines.append(fit([(f"  + {count(len(section.tracks) - len(shown))} more", "dim")], width, glyphs))
         lines += figure_lines(rates.get(id(section), ()), counters.get(id(section), ()), width, glyphs)
@@ -291,15 +291,15 @@ def _columns(timeline: Timeline, tracks: Sequence[Track], glyphs: Glyphs) -> lis
         return (DERIVED if tracks[row].is_derived else tracks[row].kind.replace("_", " ")), "dim"
 
     return [
-        Column("name", "track", _NAME, name, right=False, fixed=True, grows=True),
-        Column("busy", "busy", 6, busy, fixed=True),
-        Column("", "", _BAR, bar, right=False, fixed=True),
-        Column("time", "time", 8, time),
-        Column("events", "events", 10, lambda row: (count(len(tracks[row])), "text")),
-        Column("depth", "depth", 5, lambda row: (count(tracks[row].depth), "text")),
-        Column("first", "first, ms", times, lambda row: (at_ms(tracks[row].span[0], decimals), "dim")),
-        Column("last", "last, ms", times, lambda row: (at_ms(tracks[row].span[1], decimals), "dim")),
-        Column("kind", "kind", 13, kind, right=False),
+        Column("name", "track", _NAME, each(name), right=False, fixed=True, grows=True),
+        Column("busy", "busy", 6, each(busy), fixed=True),
+        Column("", "", _BAR, each(bar), right=False, fixed=True),
+        Column("time", "time", 8, each(time)),
+        Column("events", "events", 10, each(lambda row: (count(len(tracks[row])), "text"))),
+        Column("depth", "depth", 5, each(lambda row: (count(tracks[row].depth), "text"))),
+        Column("first", "first, ms", times, each(lambda row: (at_ms(tracks[row].span[0], decimals), "dim"))),
+        Column("last", "last, ms", times, each(lambda row: (at_ms(tracks[row].span[1], decimals), "dim"))),
+        Column("kind", "kind", 13, each(kind), right=False),
     ]
 
 
