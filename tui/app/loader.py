@@ -159,7 +159,7 @@ def op_pages(pages: Pages, host: str | None) -> OpPages:
     for module in (
         "parsers.ops.filter",
         "parsers.pages.ops.details",
-        "parsers.pages.ops.order",
+        "tui.pages.ops.fields.framework_ops",
         "tui.draw.source_lines",
     ):
         import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread

@@ -10,15 +10,16 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.detect import detect
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Progress
-    from tpuprof.tui.report.render import Look
+    from tpuprof.tui.report.page import Look
 
 PROGRAM = "tpuprof-tui"
 DEMO = "demo"
@@ -32,6 +33,14 @@ _LINE_WIDTH = 80
 """Cells of a line on standard error where nothing says."""
 
 # --- options
+
+
+class UsageParser(argparse.ArgumentParser):
+    """Raises usage errors in the form of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """A usage error."""
+        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
 def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -64,6 +73,37 @@ def add_report(
 def add_debug(parser: argparse.ArgumentParser) -> None:
     """Tracebacks; `cli` itself looks for it."""
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+
+
+def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """For which TPU compiled modules are."""
+    device = "the TPU that HLO files are for, such as v5e or v6e; a profile says it itself"
+    parser.add_argument("--device", metavar="TPU", type=_device, help=device)
+
+
+def _device(text: str) -> str:
+    """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
+    from tpuprof.parsers.memory.modules.capacity import generation_of  # noqa: PLC0415
+
+    found = generation_of(text) or generation_of(f"TPU {text}")
+    if found is None:
+        raise argparse.ArgumentTypeError(f"no memory is known of {text!r}; one of: v2 v3 v4 v5e v5p v6e 7x")
+    return found
+
+
+def add_choice_of_profile(
+    parser: argparse.ArgumentParser, where: str = "logdir, any folder above it, run, file or glob (default: .)"
+) -> None:
+    """Which profile, and of which run and host."""
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help=where)
+    parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
+    parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
+
+
+def add_scheduler(parser: argparse.ArgumentParser) -> None:
+    """Who reads the hosts."""
+    workers = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths"
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
 
 
 def not_negative(text: str) -> int:
@@ -148,7 +188,7 @@ def write_report(args: argparse.Namespace, text: str) -> None:
 
 def report_look(args: argparse.Namespace) -> Look:
     """Width, characters and colours of a text report: as asked for, else by what standard output is."""
-    from tpuprof.tui.report.render import Look  # noqa: PLC0415
+    from tpuprof.tui.report.page import Look  # noqa: PLC0415
 
     shown = output_file(args) is None and sys.stdout.isatty()
     terminal = detect(os.environ, color=args.color, ascii_only=args.ascii, is_tty=shown)

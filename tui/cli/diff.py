@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.diff.model import Diff
     from tpuprof.parsers.diff.regression import Regression
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.tui.report.render import Look
+    from tpuprof.tui.report.page import Look
 
 DiffFormat = Literal["text", "json", "csv", "md"]
 DIFF_FORMATS: tuple[DiffFormat, ...] = ("text", "json", "csv", "md")
@@ -196,9 +196,8 @@ def diff_report(diff: Diff, form: DiffFormat, look: Look, limit: int = 0, judged
 
         return diff_markdown(diff, limit, judged)
     from tpuprof.tui.pages.diff.report.text import diff_text  # noqa: PLC0415
-    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
-    return diff_text(diff, look.width, glyphs_for(look.ascii_only, look.color), look.color, limit)
+    return diff_text(diff, look.width, look.glyphs, look.color, limit)
 
 
 def _write(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> None:

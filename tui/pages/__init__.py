@@ -1,1 +1,75 @@
-"""Pages on the screen and in reports: a folder each."""
+"""The registry: every page is one record here.
+
+The command line, the reports, the tabs and the help read it, and nothing else names the modules of a page. They are
+imported when they are asked for: a report loads no other page, and no screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.page import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a run.
+
+    Attributes:
+        name: of `report PAGE`, and in the schema of its JSON.
+        report: the module under `tui.pages` with its `REPORT`.
+        options: what `report` takes for this page alone: the names of its arguments, and the options as they are typed.
+        formats: besides those of every page.
+        is_of_memory: its path may lead to compiled modules.
+        takes_hlo: it can be made of compiled modules alone, without a profile.
+        without_host: why ``--host`` does not go with it; empty where it does.
+    """
+
+    name: str
+    report: str
+    options: Mapping[str, str]
+    formats: tuple[str, ...] = ()
+    is_of_memory: bool = False
+    takes_hlo: bool = False
+    without_host: str = ""
+
+    def load_report(self) -> Report[Any]:
+        """How the page is read and printed."""
+        report: Report[Any] = import_module(f"{__name__}.{self.report}").REPORT
+        return report
+
+
+PAGES: tuple[Page, ...] = (
+    Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
+    Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
+    Page("overview", "overview.report", {}),
+    Page("input", "input.report", {}),
+    Page("inference", "inference.report", {}),
+    Page(
+        "timeline", "timeline.report.report", {"from_ps": "--from", "to_ps": "--to", "track": "--track"}, ("perfetto",)
+    ),
+    Page("ops", "ops.report.hlo_ops", {}),
+    Page("op-profile", "ops.report.op_profile", {}),
+    Page("framework-ops", "ops.report.framework_ops", {}),
+    Page("roofline", "ops.report.roofline", {}),
+    Page(
+        "memory",
+        "memory.report.report",
+        {"module": "--module", "space": "--space", "device": "--device"},
+        is_of_memory=True,
+        takes_hlo=True,
+    ),
+    Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
+)
+"""All pages, in the order in which the command line names them."""
+
+PAGE_NAMES: tuple[str, ...] = tuple(page.name for page in PAGES)
+
+
+def page_named(name: str) -> Page | None:
+    """The page of a name; None where there is none."""
+    return next((page for page in PAGES if page.name == name), None)

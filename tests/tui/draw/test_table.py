@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.support.made.big_table import big_page
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Span, line_width, plain
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, most_shift, row_lines
-from tpuprof.tui.pages.ops.columns import hlo_op_columns
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.report.fields import screen_columns
 
 PAGE = big_page(300)
 
@@ -39,7 +40,7 @@ def test_a_row_asks_each_shown_column_once() -> None:
 def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, selected: bool, glyphs: object) -> None:
     assert glyphs in (BLOCK, ASCII)
     chars = BLOCK if glyphs == BLOCK else ASCII
-    columns = chosen_columns(hlo_op_columns(PAGE, chars), width, shift)
+    columns = chosen_columns(screen_columns(HLO_OPS, PAGE, chars), width, shift)
     for line in (
         header_line(columns, width, chars, "self"),
         *row_lines(columns, [row], row if selected else None, width, chars),
@@ -49,7 +50,7 @@ def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, se
 
 
 def test_fixed_columns_stay_and_the_name_takes_the_rest() -> None:
-    columns = hlo_op_columns(PAGE, BLOCK)
+    columns = screen_columns(HLO_OPS, PAGE, BLOCK)
     for width in (60, 80, 120, 200):
         for shift in (0, 3, most_shift(columns, width)):
             shown = chosen_columns(columns, width, shift)
@@ -59,7 +60,7 @@ def test_fixed_columns_stay_and_the_name_takes_the_rest() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_shifting_far_enough_shows_every_column(width: int) -> None:
-    columns = hlo_op_columns(PAGE, BLOCK)
+    columns = screen_columns(HLO_OPS, PAGE, BLOCK)
     seen = set()
     for shift in range(most_shift(columns, width) + 1):
         seen |= {column.key for column in chosen_columns(columns, width, shift)}
@@ -67,7 +68,7 @@ def test_shifting_far_enough_shows_every_column(width: int) -> None:
 
 
 def test_the_sorted_column_has_one_arrow() -> None:
-    columns = chosen_columns(hlo_op_columns(PAGE, BLOCK), 120)
+    columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 120)
     for sort, descending, arrow in (("self", True, "▼"), ("count", False, "▲")):
         text = plain(header_line(columns, 120, BLOCK, sort, descending))
         assert text.count(arrow) == 1
@@ -76,7 +77,7 @@ def test_the_sorted_column_has_one_arrow() -> None:
 
 
 def test_the_selected_row_is_marked_and_keeps_its_class_colour() -> None:
-    columns = chosen_columns(hlo_op_columns(PAGE, BLOCK), 80)
+    columns = chosen_columns(screen_columns(HLO_OPS, PAGE, BLOCK), 80)
     line = row_lines(columns, [0], 0, 80, BLOCK)[0]
     assert line[0] == ("▸", "mark")
     assert line[1][1] == "class.vector"

@@ -22,21 +22,26 @@ from hypothesis import strategies as st
 from tests.support.documents import nulls
 from tests.support.golden import check_golden as check_file
 from tests.support.made.pages import device_less_overview, inference_overview, training_overview
+from tests.support.reports import printed
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.overview.report import REPORT as OVERVIEW
 from tpuprof.tui.pages.overview.report_csv import overview_csv
 from tpuprof.tui.pages.overview.report_json import overview_json
 from tpuprof.tui.pages.overview.report_markdown import overview_markdown
 from tpuprof.tui.pages.overview.report_text import overview_text
+from tpuprof.tui.pages.runs.report import REPORT as RUNS
+from tpuprof.tui.pages.runs.report import Runs
 from tpuprof.tui.pages.runs.report_csv import runs_csv
 from tpuprof.tui.pages.runs.report_json import runs_json
 from tpuprof.tui.pages.runs.report_markdown import runs_markdown
-from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE
-from tpuprof.tui.report.render import FORMATS, Format, Look, overview_report, runs_report
-from tpuprof.tui.report.text_report import glyphs_for, render
+from tpuprof.tui.report.fields import NO_REASON
+from tpuprof.tui.report.json import NOT_FINITE
+from tpuprof.tui.report.page import FORMATS, Format, Look
+from tpuprof.tui.report.text import render
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES: dict[str, Callable[[], Overview]] = {
@@ -92,12 +97,12 @@ def no_constant(text: str) -> float:
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_overviews_are_as_they_were(name: str, form: Format) -> None:
     page = PAGES[name]()
-    check_golden(f"overview_{name}.{form}", overview_report(page, run_of(page.hosts), form, LOOK))
+    check_golden(f"overview_{name}.{form}", printed(OVERVIEW, page, run_of(page.hosts), form, LOOK))
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_runs_are_as_they_were(form: Format) -> None:
-    check_golden(f"runs.{form}", runs_report(logdir(), logdir().runs, form, LOOK))
+    check_golden(f"runs.{form}", printed(RUNS, Runs(logdir(), logdir().runs, None), run_of(()), form, LOOK))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -185,7 +190,7 @@ def test_a_time_out_of_range_is_unknown() -> None:
     assert set(document["unknown"]) == {"runs[].modified"}
     assert next(csv.DictReader(io.StringIO(runs_csv([run]))))["modified"] == ""
     assert "| ? |" in runs_markdown(logdir(), [run])
-    assert "?" in runs_report(logdir(), [run], "text", LOOK)
+    assert "?" in printed(RUNS, Runs(logdir(), [run], None), run_of(()), "text", LOOK)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -193,7 +198,10 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
     page = hostile_overview(EVIL)
     run = replace(run_of((EVIL,)), name=EVIL, path=EVIL)
     folder = Logdir(EVIL, (run,), (), ())
-    for text in (overview_report(page, run, form, LOOK), runs_report(folder, [run], form, LOOK)):
+    for text in (
+        printed(OVERVIEW, page, run, form, LOOK),
+        printed(RUNS, Runs(folder, [run], None), run_of(()), form, LOOK),
+    ):
         assert all(printable(line) == line for line in text.split("\n"))
         text.encode("utf-8")
 
@@ -212,7 +220,7 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     assert len(table) == 10
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 6 for line in reasons)
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 10 for line in table)
-    lines = overview_text(page, run, 90, glyphs_for(False, False)).split("\n")
+    lines = overview_text(page, run, 90, LOOK.glyphs).split("\n")
     assert max(map(len, lines)) <= 90
     assert all(printable(line) == line for line in lines)
 
@@ -232,7 +240,7 @@ def test_markdown_escapes_markup_and_leaves_words_alone() -> None:
 def test_a_limit_cuts_the_main_table_only(form: Format) -> None:
     page = training_overview()
     run = run_of(page.hosts)
-    cut, full = overview_report(page, run, form, LOOK, 3), overview_report(page, run, form, LOOK, 0)
+    cut, full = printed(OVERVIEW, page, run, form, LOOK, 3), printed(OVERVIEW, page, run, form, LOOK, 0)
     assert "all-reduce.7" in cut and "copy.812" not in cut and "copy.812" in full
     if form == "json":
         assert len(json.loads(cut)["top_ops"]) == 3 and len(json.loads(cut)["steps"]) == 6
@@ -245,11 +253,14 @@ def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_onl
     page = PAGES[name]()
     look = Look(width, ascii_only, False)
     run = run_of(page.hosts)
-    for text in (overview_report(page, run, "text", look), runs_report(logdir(), logdir().runs, "text", look)):
+    for text in (
+        printed(OVERVIEW, page, run, "text", look),
+        printed(RUNS, Runs(logdir(), logdir().runs, None), run_of(()), "text", look),
+    ):
         assert max(map(len, text.splitlines())) <= width
         assert "\x1b" not in text
         assert not ascii_only or text.isascii()
-    assert "2026_11_21_03_00_00" in overview_report(page, run, "text", look)
+    assert "2026_11_21_03_00_00" in printed(OVERVIEW, page, run, "text", look)
 
 
 def test_colours_change_nothing_but_the_colour() -> None:
@@ -257,7 +268,7 @@ def test_colours_change_nothing_but_the_colour() -> None:
     assert render([line, ()], True) == "\x1b[32ma\x1b[0mb\x1b[30;43m  \x1b[0m\n\n"
     assert render([line, ()], False) == "ab\n\n"
     page = training_overview()
-    coloured = overview_report(page, run_of(page.hosts), "text", Look(100, False, True))
+    coloured = printed(OVERVIEW, page, run_of(page.hosts), "text", Look(100, False, True))
     assert "\x1b[" in coloured
     plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
     assert "\x1b" not in plain

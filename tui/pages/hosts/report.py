@@ -11,15 +11,14 @@ from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
 from tpuprof.tui.pages.hosts.drawing import how_many
-from tpuprof.tui.report.csv_report import Cell
-from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import PS_PER_MS, document, head, milliseconds, step_times
-from tpuprof.tui.report.markdown_report import escaped, joined
-from tpuprof.tui.report.markdown_report import table as markdown_table
-from tpuprof.tui.report.render import Format, Look
-from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, heading, render
-
-HOSTS_SCHEMA = "tpuprof.hosts/1"
+from tpuprof.tui.report.csv import Cell
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.json import document, head, step_times
+from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.page import Asked, Look, Report
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.units import PS_PER_MS, milliseconds
 
 _KEYS = {
     "device_type": "device_type",
@@ -41,15 +40,6 @@ _KEYS = {
 """Attribute of a row to its key in JSON."""
 
 
-def hosts_report(page: HostsPage, run: Run, form: Format, look: Look, limit: int = 0) -> str:
-    """The page in a format; at most `limit` hosts, or all of them for 0. The verdict and the steps are of all."""
-    if form == "json":
-        return hosts_json(page, run, limit)
-    if form == "csv":
-        return hosts_csv(page, limit)
-    return hosts_markdown(page, run, limit) if form == "md" else hosts_text(page, run, look, limit)
-
-
 def _rows(page: HostsPage, limit: int) -> Sequence[HostRow]:
     return page.rows[:limit] if limit else page.rows
 
@@ -59,7 +49,7 @@ def _rows(page: HostsPage, limit: int) -> Sequence[HostRow]:
 
 def hosts_text(page: HostsPage, run: Run, look: Look, limit: int = 0) -> str:
     """The whole page under a line that names the run."""
-    width, glyphs = max(look.width, LEAST_WIDTH), glyphs_for(look.ascii_only, look.color)
+    width, glyphs = max(look.width, LEAST_WIDTH), look.glyphs
     first = heading(f"Hosts of {run.name}", how_many(page), width, glyphs)
     return render([first, *draw_hosts(page, width, glyphs, limit)], look.color)
 
@@ -82,7 +72,7 @@ def hosts_json(page: HostsPage, run: Run, limit: int = 0) -> str:
         reasons["steps[].cores[].input"] = page.unknown["parts_ps.input"]
     reasons["steps[].slowest_host"] = "several hosts take equally long"
     reasons["straggler"] = "no single host holds up the others"
-    return document(head(HOSTS_SCHEMA, run, [row.host for row in page.rows], page.warnings), body, reasons)
+    return document(head("hosts", run, [row.host for row in page.rows], page.warnings), body, reasons)
 
 
 def _row(row: HostRow) -> dict[str, object]:
@@ -228,3 +218,19 @@ def _cells(row: HostRow) -> tuple[str, ...]:
         percent(row.idle_percent),
         percent(row.duty_percent),
     )
+
+
+def _read(asked: Asked) -> HostsPage:
+    return asked.session(asked.run).hosts()
+
+
+REPORT = Report(
+    read=_read,
+    writers={
+        "json": lambda page, asked: hosts_json(page, asked.run, asked.most_rows),
+        "csv": lambda page, asked: hosts_csv(page, asked.most_rows),
+        "md": lambda page, asked: hosts_markdown(page, asked.run, asked.most_rows),
+        "text": lambda page, asked: hosts_text(page, asked.run, asked.look, asked.most_rows),
+    },
+    warnings=lambda page: page.warnings,
+)

@@ -10,34 +10,20 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, LatencyRow, Launches, Percentile
 from tpuprof.tui.draw.format import count, duration, percent, significant
 from tpuprof.tui.pages.inference.drawing import inference as draw_inference
-from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import document, head, milliseconds
-from tpuprof.tui.report.markdown_report import escaped, joined
-from tpuprof.tui.report.markdown_report import table as markdown_table
-from tpuprof.tui.report.render import Format, Look
-from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, heading, render
-
-INFERENCE_SCHEMA = "tpuprof.inference/1"
-
-
-def inference_report(page: InferencePage, run: Run, form: Format, look: Look, limit: int = 0) -> str:
-    """The inference page in a format; at most `limit` models or modules, or all of them for 0."""
-    page = replace(page, rows=page.rows[:limit]) if limit else page
-    if form == "json":
-        return inference_json(page, run)
-    if form == "csv":
-        return inference_csv(page)
-    if form == "md":
-        return inference_markdown(page, run)
-    return inference_text(page, run, look)
-
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.page import Asked, Look, Report
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.units import milliseconds
 
 # --- text ----------------------------------------------------------------------------------------------------------
 
 
 def inference_text(page: InferencePage, run: Run, look: Look) -> str:
     """The whole page under a line that names the run and its hosts."""
-    width, glyphs = max(look.width, LEAST_WIDTH), glyphs_for(look.ascii_only, look.color)
+    width, glyphs = max(look.width, LEAST_WIDTH), look.glyphs
     hosts = counted(len(page.hosts), "host") if len(page.hosts) > 3 else ", ".join(page.hosts)
     first = heading(f"Inference latency of {run.name}", hosts, width, glyphs)
     return render([first, *draw_inference(page, width, glyphs)], look.color)
@@ -63,7 +49,7 @@ def inference_json(page: InferencePage, run: Run) -> str:
         "rows": [_row(row) for row in page.rows],
         "note": page.note,
     }
-    return document(head(INFERENCE_SCHEMA, run, page.hosts, page.warnings), body, page.unknown)
+    return document(head("inference", run, page.hosts, page.warnings), body, page.unknown)
 
 
 def _percentiles(percentiles: Sequence[Percentile], queued: bool = False) -> list[dict[str, object]]:
@@ -175,3 +161,24 @@ def _row_table(rows: Sequence[LatencyRow], kind: str) -> list[str]:
         for row in rows
     )
     return markdown_table(header, "l" + "r" * (len(header) - 1), cells)
+
+
+def _read(asked: Asked) -> InferencePage:
+    return asked.session(asked.run).inference(asked.host)
+
+
+def _limited(page: InferencePage, asked: Asked) -> InferencePage:
+    """The page with as many models or modules as are asked for."""
+    return replace(page, rows=page.rows[: asked.limit]) if asked.limit else page
+
+
+REPORT = Report(
+    read=_read,
+    writers={
+        "json": lambda page, asked: inference_json(_limited(page, asked), asked.run),
+        "csv": lambda page, asked: inference_csv(_limited(page, asked)),
+        "md": lambda page, asked: inference_markdown(_limited(page, asked), asked.run),
+        "text": lambda page, asked: inference_text(_limited(page, asked), asked.run, asked.look),
+    },
+    warnings=lambda page: page.warnings,
+)

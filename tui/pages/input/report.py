@@ -1,27 +1,47 @@
-"""Picks the format of the input pipeline's report; each format's module is imported when it is asked for."""
+"""The report on the input pipeline; a format's module is imported when it is asked for."""
 
 from __future__ import annotations
 
-from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.input.model import InputPipelinePage
-from tpuprof.tui.report.render import Format, Look
+from tpuprof.tui.report.page import Asked, Report
 
 
-def input_report(page: InputPipelinePage, run: Run, form: Format, look: Look, limit: int = 0) -> str:
-    """The input pipeline in a format; at most `limit` ops, or all of them for 0."""
-    if form == "json":
-        from tpuprof.tui.pages.input.report_json import input_json  # noqa: PLC0415
+def read(asked: Asked) -> InputPipelinePage:
+    """Reads the page."""
+    return asked.session(asked.run).input_pipeline(asked.host)
 
-        return input_json(page, run, limit)
-    if form == "csv":
-        from tpuprof.tui.pages.input.report_csv import input_csv  # noqa: PLC0415
 
-        return input_csv(page, limit)
-    if form == "md":
-        from tpuprof.tui.pages.input.report_markdown import input_markdown  # noqa: PLC0415
+def json(page: InputPipelinePage, asked: Asked) -> str:
+    """The input pipeline as JSON."""
+    from tpuprof.tui.pages.input.report_json import input_json  # noqa: PLC0415
 
-        return input_markdown(page, run, limit)
+    return input_json(page, asked.run, asked.most_rows)
+
+
+def csv(page: InputPipelinePage, asked: Asked) -> str:
+    """The input ops as CSV."""
+    from tpuprof.tui.pages.input.report_csv import input_csv  # noqa: PLC0415
+
+    return input_csv(page, asked.most_rows)
+
+
+def markdown(page: InputPipelinePage, asked: Asked) -> str:
+    """The input pipeline as Markdown."""
+    from tpuprof.tui.pages.input.report_markdown import input_markdown  # noqa: PLC0415
+
+    return input_markdown(page, asked.run, asked.most_rows)
+
+
+def text(page: InputPipelinePage, asked: Asked) -> str:
+    """The input pipeline as plain text."""
     from tpuprof.tui.pages.input.report_text import input_text  # noqa: PLC0415
-    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
-    return input_text(page, run, look.width, glyphs_for(look.ascii_only, look.color), limit, look.color)
+    look = asked.look
+    return input_text(page, asked.run, look.width, look.glyphs, asked.most_rows, look.color)
+
+
+REPORT = Report(
+    read=read,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    warnings=lambda page: page.warnings,
+)

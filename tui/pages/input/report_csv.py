@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage
-from tpuprof.tui.report.csv_report import table
+from tpuprof.tui.report.csv import table
 
 _COLUMNS = (
     "name",

@@ -11,9 +11,8 @@ from dataclasses import asdict
 
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputBreakdown, InputOp, InputPipelinePage, StepWait
-from tpuprof.tui.report.json_report import PS_PER_MS, document, head, milliseconds, step_time_record
-
-INPUT_SCHEMA = "tpuprof.input/1"
+from tpuprof.tui.report.json import document, head, step_time_record
+from tpuprof.tui.report.units import PS_PER_MS, milliseconds
 
 _PS_PER_US = 1e6
 _PARTS = ("enqueue", "demanded_file_read", "advanced_file_read", "preprocessing", "unclassified")
@@ -39,7 +38,7 @@ def input_json(page: InputPipelinePage, run: Run, limit: int = 0) -> str:
             {"name": page.ops[stage.op].name, "label": stage.label, "depth": stage.depth} for stage in page.stages[rows]
         ],
     }
-    return document(head(INPUT_SCHEMA, run, page.hosts, page.warnings), body, _reasons(page))
+    return document(head("input", run, page.hosts, page.warnings), body, _reasons(page))
 
 
 def _reasons(page: InputPipelinePage) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.report.markdown_report import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, table
 
 
 def input_markdown(page: InputPipelinePage, run: Run, limit: int = 0) -> str:

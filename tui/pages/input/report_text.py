@@ -9,7 +9,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.input.drawing import input_pipeline
-from tpuprof.tui.report.text_report import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 
 def input_text(

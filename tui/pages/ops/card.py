@@ -10,8 +10,8 @@ from tpuprof.tui.draw.format import byte_rate, count, duration, flop_rate, inten
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.ops.columns import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
-from tpuprof.tui.pages.ops.columns import used as used_words
+from tpuprof.tui.pages.ops.fields.common import IMPLAUSIBLE, bandwidth_style, flops_style, short_program
+from tpuprof.tui.pages.ops.fields.common import used as used_words
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import count
@@ -10,10 +10,11 @@ from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.pages.ops.card import framework_card
-from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns, roofline_columns
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.table_state import TableState
+from tpuprof.tui.report.fields import Table, filter_texts, is_descending, screen_columns
+from tpuprof.tui.report.fields import order as ordered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from tpuprof.parsers.ops.filter import OpColumns
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
 
@@ -52,29 +52,36 @@ class TableView:
     def _length(self) -> int:
         return len(self._pages.ops)
 
-    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
-        return hlo_op_columns(self._pages.ops, glyphs)
+    def _table(self) -> tuple[Table[Any], Any]:
+        """The fields of the rows, and what they read."""
+        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
 
-    def _order(self, key: str, descending: bool) -> NDArray[np.int64]:
-        from tpuprof.parsers.pages.ops.order import hlo_op_order  # noqa: PLC0415
-
-        return hlo_op_order(self._pages.ops, key, descending)
-
-    def _searched(self) -> OpColumns:
-        return hlo_search_columns(self._pages.ops)
+        return HLO_OPS, self._pages.ops
 
     # ---
 
     @property
     def _search_columns(self) -> OpColumns:
         if self._looked_at is None:
-            self._looked_at = self._searched()
+            import numpy  # noqa: PLC0415 - not at start
+
+            from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
+
+            table, source = self._table()
+            texts = filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by"))
+            rows = range(table.length(source))
+            self._looked_at = OpColumns(
+                **texts,
+                source=lambda: filter_texts(table, source, ("source",))["source"],
+                self_ps=numpy.asarray(table.by_key["self_time_ps"].read(source, rows)),
+                self_share=numpy.asarray(table.by_key["self_time_percent"].read(source, rows)),
+            )
         return self._looked_at
 
     def columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
         if not self._columns or self._columns[0][0] != glyphs:
-            self._columns = ((glyphs, self._make_columns(glyphs)),)
+            self._columns = ((glyphs, screen_columns(*self._table(), glyphs)),)
         return self._columns[0][1]
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -124,11 +131,8 @@ class TableView:
         if name == "reverse":
             state.descending = not state.descending
         else:
-            from tpuprof.parsers.pages.ops.order import TEXT_KEYS  # noqa: PLC0415
-
-            columns = self._columns[0][1] if self._columns else []
-            keys = tuple(dict.fromkeys(column.key for column in columns if column.key))
-            state.next_sort(keys or ("self",), lambda key: key not in TEXT_KEYS)
+            table, _ = self._table()
+            state.next_sort(tuple(table.sorted_by), lambda name: is_descending(table, name))
         self._arrange(self._kept())
         return f"sorted by {state.sort}, {'largest' if state.descending else 'smallest'} first"
 
@@ -138,7 +142,7 @@ class TableView:
         return parse_filter(self.state.filter_text).mask(self._search_columns) if self.state.filter_text else None
 
     def _arrange(self, kept: NDArray[np.bool_] | None) -> None:
-        order = self._order(self.state.sort, self.state.descending)
+        order = ordered(*self._table(), self.state.sort, self.state.descending)
         self.state.show(order if kept is None else order[kept[order]])
 
     def search(self, text: str) -> str:
@@ -189,16 +193,10 @@ class FrameworkView(TableView):
     def _length(self) -> int:
         return len(self._page)
 
-    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
-        return framework_op_columns(self._page, glyphs)
+    def _table(self) -> tuple[Table[Any], Any]:
+        from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, FrameworkOps  # noqa: PLC0415
 
-    def _order(self, key: str, descending: bool) -> NDArray[np.int64]:
-        from tpuprof.parsers.pages.ops.order import framework_op_order  # noqa: PLC0415
-
-        return framework_op_order(self._page, key, descending)
-
-    def _searched(self) -> OpColumns:
-        return framework_search_columns(self._page)
+        return FRAMEWORK_OPS, FrameworkOps(self._page, self._pages.ops)
 
     def card(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All about what is under the cursor."""
@@ -241,8 +239,10 @@ class RooflineView(TableView):
         """The page with or without infeed and outfeed ops."""
         return self._pages.roofline if self._with_feeds else self._pages.roofline_without_feeds
 
-    def _make_columns(self, glyphs: Glyphs) -> list[Column]:
-        return roofline_columns(self._pages.ops, glyphs)
+    def _table(self) -> tuple[Table[Any], Any]:
+        from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS  # noqa: PLC0415
+
+        return ROOFLINE_OPS, self._pages.ops
 
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
@@ -265,37 +265,3 @@ class RooflineView(TableView):
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
         return super().status() + ("" if self._with_feeds else ", without infeed and outfeed")
-
-
-def hlo_search_columns(page: OpsPage) -> OpColumns:
-    """What a filter over HLO ops looks at."""
-    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
-
-    table = page.table
-    return OpColumns(
-        name=table.name,
-        category=[category or "" for category in table.category],
-        framework_op=table.framework_op,
-        program=page.program,
-        bound_by=page.rates.bound_names(),
-        source=lambda: table.texts("source"),
-        self_ps=table.self_ps,
-        self_share=page.self_fraction,
-    )
-
-
-def framework_search_columns(page: FrameworkOpsPage) -> OpColumns:
-    """What a filter over framework ops looks at; their type stands for the category."""
-    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415
-
-    nothing = [""] * len(page)
-    return OpColumns(
-        name=page.name,
-        category=page.type,
-        framework_op=page.name,
-        program=nothing,
-        bound_by=page.rates.bound_names(),
-        source=lambda: nothing,
-        self_ps=page.self_ps,
-        self_share=page.self_fraction,
-    )

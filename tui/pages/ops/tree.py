@@ -10,7 +10,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.ops.columns import bandwidth_style, flops_style, short_program, used
+from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.report.csv_report import table
+from tpuprof.tui.report.csv import table
 
 _TOP_OPS = (
     "rank",
@@ -39,8 +37,3 @@ def overview_csv(page: Overview) -> str:
         for rank, op in enumerate(page.top_ops, 1)
     )
     return table(_TOP_OPS, rows)
-
-
-def limited(page: Overview, limit: int) -> Overview:
-    """The page with so many rows in its main table, the top ops; 0 for all of them."""
-    return replace(page, top_ops=page.top_ops[:limit]) if limit else page

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBreakdown
-from tpuprof.tui.report.json_report import document, head, milliseconds, step_time_record
+from tpuprof.tui.report.json import document, head, step_time_record
+from tpuprof.tui.report.units import milliseconds
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import InferencePage
 
-
-OVERVIEW_SCHEMA = "tpuprof.overview/1"
 
 _ELEMENT_REASONS = {
     "steps[].breakdown_ms": "these steps are not marked in the profile, so their time cannot be taken apart",
@@ -49,7 +48,7 @@ def overview_json(page: Overview, run: Run) -> str:
         "op_count": page.op_count,
         "op_event_count": page.op_event_count,
     }
-    return document(head(OVERVIEW_SCHEMA, run, page.hosts, page.warnings), body, {**_ELEMENT_REASONS, **page.unknown})
+    return document(head("overview", run, page.hosts, page.warnings), body, {**_ELEMENT_REASONS, **page.unknown})
 
 
 def _environment(environment: Environment) -> dict[str, object]:

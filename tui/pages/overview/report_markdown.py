@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.overview.model import Environment, Overview
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
 from tpuprof.tui.pages.overview.findings import findings_heading, worth
-from tpuprof.tui.report.markdown_report import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, table
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding

@@ -7,7 +7,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.overview.drawing import overview as draw_overview
-from tpuprof.tui.report.text_report import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 
 def overview_text(page: Overview, run: Run, width: int, glyphs: Glyphs, color: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.tui.report.csv_report import Cell, table
+from tpuprof.tui.report.csv import Cell, table
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.tui.report.json_report import document, head
+from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
-
-
-RUNS_SCHEMA = "tpuprof.runs/1"
 
 
 # Keys of a run and the attributes of `RunFacts` that they hold.
@@ -58,7 +55,7 @@ def runs_json(logdir: Logdir, runs: Sequence[Run], facts: Mapping[str, RunFacts]
     reasons = {"runs[].modified": "the file's time is out of range"}
     if facts is not None:
         reasons |= _facts_reasons([facts.get(run.path) for run in runs])
-    return document(head(RUNS_SCHEMA, first, [host.host for host in first.hosts], warnings), body, reasons)
+    return document(head("runs", first, [host.host for host in first.hosts], warnings), body, reasons)
 
 
 def _facts(facts: RunFacts | None) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.draw.format import duration, size
-from tpuprof.tui.report.markdown_report import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, table
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:

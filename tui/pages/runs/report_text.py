@@ -11,7 +11,7 @@ from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.draw.format import UNKNOWN, duration, size
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.report.text_report import LEAST_WIDTH, cut_name, fit_for_cells, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, cut_name, fit_for_cells, heading, render
 from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:

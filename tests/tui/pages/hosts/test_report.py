@@ -14,12 +14,13 @@ from tests.support.build import PlaneBuilder
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.many_hosts import profiles, steady, straggling_page, summaries
+from tests.support.reports import printed
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
-from tpuprof.tui.pages.hosts.report import HOSTS_SCHEMA, hosts_report
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.pages.hosts.report import REPORT
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOKS = {"60-ascii": Look(60, True, False), "80-block": Look(80, False, False), "160-block": Look(160, False, False)}
@@ -46,32 +47,32 @@ PAGES = {"straggler": straggling_page, "coordinator": of_one_without_a_device, "
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_reports_are_as_they_were(name: str, form: Format) -> None:
-    text = hosts_report(PAGES[name](), RUN, form, LOOKS["80-block"])
+    text = printed(REPORT, PAGES[name](), RUN, form, LOOKS["80-block"])
     check_golden(GOLDEN / f"hosts-{name}.{form}", text)
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("look", LOOKS)
 def test_texts_are_as_they_were(name: str, look: str) -> None:
-    check_golden(GOLDEN / f"hosts-{name}-{look}.txt", hosts_report(PAGES[name](), RUN, "text", LOOKS[look]))
+    check_golden(GOLDEN / f"hosts-{name}-{look}.txt", printed(REPORT, PAGES[name](), RUN, "text", LOOKS[look]))
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_json_keeps_the_contract(name: str) -> None:
-    document = json.loads(hosts_report(PAGES[name](), RUN, "json", LOOKS["80-block"]))
-    assert list(document)[:3] == ["schema", "run", "warnings"] and document["schema"] == HOSTS_SCHEMA
+    document = json.loads(printed(REPORT, PAGES[name](), RUN, "json", LOOKS["80-block"]))
+    assert list(document)[:3] == ["schema", "run", "warnings"] and document["schema"] == "tpuprof.hosts/1"
     assert set(nulls(document)) == set(document["unknown"])
     assert all(document["unknown"].values())
     assert "the profile does not tell" not in document["unknown"].values()
 
 
 def test_json_has_every_step_of_every_core() -> None:
-    document = json.loads(hosts_report(straggling_page(), RUN, "json", LOOKS["80-block"]))
+    document = json.loads(printed(REPORT, straggling_page(), RUN, "json", LOOKS["80-block"]))
     assert document["straggler"] == "host2"
     assert len(document["steps"]) == 12
     step = document["steps"][0]
     assert step["slowest_host"] == "host2"
-    even = json.loads(hosts_report(of_one_without_a_device(), RUN, "json", LOOKS["80-block"]))
+    even = json.loads(printed(REPORT, of_one_without_a_device(), RUN, "json", LOOKS["80-block"]))
     assert even["steps"][0]["slowest_host"] is None
     assert [host["host"] for host in step["hosts"]] == ["host0", "host1", "host2", "host3"]
     core = step["cores"][4]
@@ -82,7 +83,7 @@ def test_json_has_every_step_of_every_core() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_limit_leaves_hosts_out(form: Format) -> None:
-    text = hosts_report(straggling_page(), RUN, form, LOOKS["80-block"], limit=2)
+    text = printed(REPORT, straggling_page(), RUN, form, LOOKS["80-block"], limit=2)
     assert "host1" in text and ("host3" not in text or form == "json")
     if form == "json":
         assert [row["host"] for row in json.loads(text)["hosts"]] == ["host0", "host1"]
@@ -94,7 +95,7 @@ def test_names_in_a_profile_are_taken_for_no_more_than_text(form: Format) -> Non
     rows = tuple(replace(row, host=EVIL, device_type=EVIL, problems=(EVIL,)) for row in page.rows)
     steps = replace(page.steps, names=(EVIL,) * 12, core_names=(f"{EVIL}:0",) * 8) if page.steps else None
     hostile = replace(page, rows=rows, steps=steps, statement=EVIL, left_out=(LeftOut(EVIL, EVIL),), warnings=(EVIL,))
-    text = hosts_report(hostile, RUN, form, LOOKS["160-block"])
+    text = printed(REPORT, hostile, RUN, form, LOOKS["160-block"])
     assert all(line.isprintable() for line in text.split("\n"))
     if form == "json":
         assert json.loads(text)["hosts"][0]["host"] == printable(EVIL)

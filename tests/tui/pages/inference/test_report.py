@@ -20,14 +20,15 @@ from tests.support.build import PlaneBuilder
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
+from tests.support.reports import printed
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.inference.drawing import inference as draw
-from tpuprof.tui.pages.inference.report import inference_csv, inference_json, inference_markdown, inference_report
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.pages.inference.report import REPORT, inference_csv, inference_json, inference_markdown
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOKS = {
@@ -89,14 +90,14 @@ def hostile(name: str) -> InferencePage:
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_reports_are_as_they_were(name: str, form: Format) -> None:
     page = PAGES[name]()
-    check_golden(GOLDEN / f"inference_{name}.{form}", inference_report(page, run_of(page), form, LOOKS["80-block"]))
+    check_golden(GOLDEN / f"inference_{name}.{form}", printed(REPORT, page, run_of(page), form, LOOKS["80-block"]))
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("look", LOOKS)
 def test_texts_are_as_they_were(name: str, look: str) -> None:
     page = PAGES[name]()
-    text = inference_report(page, run_of(page), "text", LOOKS[look])
+    text = printed(REPORT, page, run_of(page), "text", LOOKS[look])
     check_golden(GOLDEN / f"inference_{name}-{look}.txt", text)
     assert all(len(line) <= LOOKS[look].width for line in text.splitlines())
 
@@ -131,14 +132,14 @@ def test_figures_are_milliseconds() -> None:
 
 def test_a_limit_is_one_of_models_or_modules() -> None:
     page = of_runs()
-    assert len(json.loads(inference_report(page, run_of(page), "json", LOOKS["80-block"], 1))["rows"]) == 1
-    assert len(json.loads(inference_report(page, run_of(page), "json", LOOKS["80-block"], 0))["rows"]) == 2
+    assert len(json.loads(printed(REPORT, page, run_of(page), "json", LOOKS["80-block"], 1))["rows"]) == 1
+    assert len(json.loads(printed(REPORT, page, run_of(page), "json", LOOKS["80-block"], 0))["rows"]) == 2
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_hostile_names_come_out_harmless(form: Format) -> None:
     page = hostile(EVIL)
-    text = inference_report(page, replace(run_of(page), name=EVIL, path=EVIL), form, LOOKS["80-block"])
+    text = printed(REPORT, page, replace(run_of(page), name=EVIL, path=EVIL), form, LOOKS["80-block"])
     assert all(printable(line) == line for line in text.split("\n"))
     text.encode("utf-8")
     assert "<b>" not in inference_markdown(page, run_of(page)).replace("\\<b\\>", "")

@@ -19,14 +19,15 @@ from hypothesis import strategies as st
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.input_pages import INPUT_PAGES, input_bound_page, no_input_page
+from tests.support.reports import printed
 from tests.tui.report.test_reports import EVIL, LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
-from tpuprof.tui.pages.input.report import input_report
+from tpuprof.tui.pages.input.report import REPORT
 from tpuprof.tui.pages.input.report_csv import input_csv
 from tpuprof.tui.pages.input.report_json import input_json
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -53,7 +54,7 @@ def hostile(name: str) -> InputPipelinePage:
 def test_reports_are_as_they_were(name: str, form: Format) -> None:
     page = INPUT_PAGES[name]()
     suffix = "txt" if form == "text" else form
-    check_golden(GOLDEN / f"input_{name}.{suffix}", input_report(page, run_of(page.hosts), form, LOOK))
+    check_golden(GOLDEN / f"input_{name}.{suffix}", printed(REPORT, page, run_of(page.hosts), form, LOOK))
 
 
 @pytest.mark.parametrize("name", INPUT_PAGES)
@@ -112,8 +113,8 @@ def test_without_input_everything_is_null_and_says_why() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_limit_cuts_the_ops_only(form: Format) -> None:
     page = input_bound_page()
-    cut = input_report(page, run_of(page.hosts), form, LOOK, 2)
-    full = input_report(page, run_of(page.hosts), form, LOOK)
+    cut = printed(REPORT, page, run_of(page.hosts), form, LOOK, 2)
+    full = printed(REPORT, page, run_of(page.hosts), form, LOOK)
     assert "batched_device_put" in full and "batched_device_put" not in cut
     if form == "json":
         document = json.loads(cut)
@@ -124,7 +125,7 @@ def test_a_limit_cuts_the_ops_only(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_hostile_names_come_out_harmless(form: Format) -> None:
-    text = input_report(hostile(EVIL), replace(run_of((EVIL,)), name=EVIL, path=EVIL), form, LOOK)
+    text = printed(REPORT, hostile(EVIL), replace(run_of((EVIL,)), name=EVIL, path=EVIL), form, LOOK)
     assert all(printable(line) == line for line in text.split("\n"))
     text.encode("utf-8")
 
@@ -136,11 +137,11 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     assert json.loads(input_json(page, run))["ops"][0]["name"] == printable(name)
     rows = list(csv.reader(io.StringIO(input_csv(page))))
     assert len(rows) == 9 and len({len(row) for row in rows}) == 1
-    markdown = input_report(page, run, "md", LOOK)
+    markdown = printed(REPORT, page, run, "md", LOOK)
     table = markdown.split("## Input ops")[1].split("## Unknown")[0].strip().splitlines()[2:]
     assert len(table) == 8
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 8 for line in table)
-    lines = input_report(page, run, "text", Look(90, False, False)).split("\n")
+    lines = printed(REPORT, page, run, "text", Look(90, False, False)).split("\n")
     assert max(map(len, lines)) <= 90
 
 
@@ -149,13 +150,13 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
     page = INPUT_PAGES[name]()
-    text = input_report(page, run_of(page.hosts), "text", Look(width, ascii_only, False))
+    text = printed(REPORT, page, run_of(page.hosts), "text", Look(width, ascii_only, False))
     assert max(map(len, text.splitlines())) <= max(width, 60)
     assert not ascii_only or text.isascii()
 
 
 def test_colours_change_nothing_but_the_colour() -> None:
     page = input_bound_page()
-    coloured = input_report(page, run_of(page.hosts), "text", Look(100, False, True))
+    coloured = printed(REPORT, page, run_of(page.hosts), "text", Look(100, False, True))
     assert "\x1b[" in coloured
     assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", coloured)

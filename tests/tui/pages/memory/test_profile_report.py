@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -19,14 +20,15 @@ import pytest
 from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
+from tests.support.reports import asked_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory_profile import memory_profile_page
-from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, TEXT_ROWS, memory_profile_report
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, REPORT, TEXT_ROWS, MemoryOverTime
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = Look(80, ascii_only=False, color=False)
@@ -52,6 +54,19 @@ def nothing() -> MemoryProfilePage:
 
 
 PAGES = {"training": lambda: training()[0], "sparse": sparse, "nothing": nothing}
+
+
+def memory_profile_report(
+    page: MemoryProfilePage,
+    run: Run,
+    form: Format,
+    look: Look,
+    limit: int | None = None,
+    runs: Sequence[ModuleRuns] = (),
+) -> str:
+    made = REPORT.writers[form](MemoryOverTime(page, runs), asked_of(run, form, look, limit))
+    assert isinstance(made, str)
+    return made
 
 
 @pytest.mark.parametrize("name", PAGES)

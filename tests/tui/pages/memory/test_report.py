@@ -13,15 +13,16 @@ import pytest
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.compiled import compiled_modules
+from tests.support.reports import printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
-from tpuprof.tui.cli.main import SPACES
-from tpuprof.tui.pages.memory.report.report import memory_report
+from tpuprof.tui.cli.report import SPACES
+from tpuprof.tui.pages.memory.report.report import REPORT, ModuleMemory
 from tpuprof.tui.pages.memory.report.rows import asked_space
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
@@ -48,7 +49,7 @@ def report(
     compiled = compiled or compiled_modules()
     page = compiled.page()
     shown, problem = asked_space(page, compiled, module, space)
-    return memory_report(page, shown, problem, RUN, form, Look(width, ascii_only, color=False), limit)
+    return printed(REPORT, ModuleMemory(page, shown, problem), RUN, form, Look(width, ascii_only, color=False), limit)
 
 
 def parsed(**asked: Any) -> dict[str, Any]:

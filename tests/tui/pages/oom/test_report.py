@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.oom import need
 from tpuprof.parsers.memory.oom.advice import advice, what_if
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
 from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
-from tpuprof.tui.report.render import Look
+from tpuprof.tui.report.page import Look
 
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = Look(100, False, False)

@@ -23,28 +23,26 @@ from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.big_table import big_page, big_table
 from tests.support.made.op_pages import Pages, empty_space, fusions, op_space, pages_of, run_of, small_pages
+from tests.support.reports import printed
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
-from tpuprof.tui.pages.ops.report.csv import framework_ops_csv, op_profile_csv, ops_csv, roofline_csv
-from tpuprof.tui.pages.ops.report.json import framework_ops_json, ops_json, roofline_json
-from tpuprof.tui.pages.ops.report.markdown import (
-    framework_ops_markdown,
-    op_profile_markdown,
-    ops_markdown,
-    roofline_markdown,
-)
-from tpuprof.tui.pages.ops.report.op_profile_json import (
+from tpuprof.tui.pages.ops.fields.common import NO_BOUND
+from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
+from tpuprof.tui.pages.ops.report import framework_ops, hlo_ops, op_profile, roofline
+from tpuprof.tui.pages.ops.report.op_profile import OpProfile
+from tpuprof.tui.pages.ops.report.op_profile_trees import (
     INSIDE_A_FUSION,
     MOST_INSTRUCTIONS,
     MOST_LEVELS,
     ONLY_OPS,
     op_profile_json,
 )
-from tpuprof.tui.pages.ops.report.rows import NO_BOUND
-from tpuprof.tui.report.json_report import NO_REASON, NOT_FINITE
+from tpuprof.tui.report.fields import NO_REASON
+from tpuprof.tui.report.json import NOT_FINITE
+from tpuprof.tui.report.page import Format
 
 GOLDEN = Path(__file__).parent / "golden"
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
@@ -60,19 +58,30 @@ def inside_of(pages: Pages) -> Callable[[int], Sequence[Instruction]]:
     return lambda row: known.get(row, ())
 
 
+def report_of(name: str) -> Report:
+    """How a page is printed in a format, ``ops.json``."""
+    page, _, suffix = name.partition(".")
+    form: Format = "json" if suffix == "json" else "csv" if suffix == "csv" else "md"
+
+    def report(pages: Pages, limit: int) -> str:
+        if name == "op_profile.json":
+            return op_profile_json(pages.op_profile, RUN, limit, inside_of(pages))
+        if page == "op_profile":
+            return printed(op_profile.REPORT, OpProfile(pages.op_profile, ()), RUN, form, limit=limit)
+        if page == "framework_ops":
+            content = FrameworkOps(pages.framework_ops, pages.ops)
+            return printed(framework_ops.REPORT, content, RUN, form, limit=limit)
+        if page == "roofline":
+            return printed(roofline.REPORT, pages.roofline, RUN, form, limit=limit)
+        return printed(hlo_ops.REPORT, pages.ops, RUN, form, limit=limit)
+
+    return report
+
+
 REPORTS: dict[str, Report] = {
-    "ops.json": lambda pages, limit: ops_json(pages.ops, RUN, limit),
-    "op_profile.json": lambda pages, limit: op_profile_json(pages.op_profile, RUN, limit, inside_of(pages)),
-    "framework_ops.json": lambda pages, limit: framework_ops_json(pages.framework_ops, pages.ops, RUN, limit),
-    "roofline.json": lambda pages, limit: roofline_json(pages.roofline, RUN, limit),
-    "ops.csv": lambda pages, limit: ops_csv(pages.ops, limit),
-    "op_profile.csv": lambda pages, limit: op_profile_csv(pages.op_profile, limit),
-    "framework_ops.csv": lambda pages, limit: framework_ops_csv(pages.framework_ops, pages.ops, limit),
-    "roofline.csv": lambda pages, limit: roofline_csv(pages.roofline, limit),
-    "ops.md": lambda pages, limit: ops_markdown(pages.ops, RUN, limit),
-    "op_profile.md": lambda pages, limit: op_profile_markdown(pages.op_profile, RUN, limit),
-    "framework_ops.md": lambda pages, limit: framework_ops_markdown(pages.framework_ops, pages.ops, RUN, limit),
-    "roofline.md": lambda pages, limit: roofline_markdown(pages.roofline, RUN, limit),
+    f"{page}.{suffix}": report_of(f"{page}.{suffix}")
+    for suffix in ("json", "csv", "md")
+    for page in ("ops", "op_profile", "framework_ops", "roofline")
 }
 JSON = [name for name in REPORTS if name.endswith("json")]
 CSV = [name for name in REPORTS if name.endswith("csv")]
@@ -405,7 +414,7 @@ def test_the_texts_of_each_op_are_looked_up_once(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(table_type, "texts", counting_texts)
     monkeypatch.setattr(table_type, "expression", counting_expression)
-    ops_json(page, RUN)
+    printed(hlo_ops.REPORT, page, RUN, "json")
     assert asked.count("source") == asked.count("shape_with_layout") == 1 and asked.count("expression") == 50
     asked.clear()
     op_profile_json(profile, RUN)

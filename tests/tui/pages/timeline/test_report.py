@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.support.build import PlaneBuilder, tpu_plane
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
+from tests.support.reports import asked_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile, Run
@@ -31,9 +32,9 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import report as report_module
-from tpuprof.tui.pages.timeline.report.report import timeline_report
+from tpuprof.tui.pages.timeline.report.report import REPORT
 from tpuprof.tui.pages.timeline.report.rows import (
-    Asked,
+    Interval,
     argument_reader,
     counter_figures,
     part_of,
@@ -42,7 +43,7 @@ from tpuprof.tui.pages.timeline.report.rows import (
     select,
 )
 from tpuprof.tui.pages.timeline.report.tracks import at_ms, time_decimals
-from tpuprof.tui.report.render import FORMATS, Format, Look
+from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
 US, MS = 10**6, 10**9
@@ -52,8 +53,8 @@ LOOKS = {
 }
 LOOK = LOOKS["110-block"]
 EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
-INTERVAL = Asked(600 * MS, 600 * MS + 700 * US)
-EVERYTHING = Asked()
+INTERVAL = Interval(600 * MS, 600 * MS + 700 * US)
+EVERYTHING = Interval()
 BREAKDOWN = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
 
 
@@ -107,18 +108,46 @@ def small(tmp_path: Path) -> Timeline:
     return written(small_profile(), tmp_path)
 
 
-def text_of(timeline: Timeline, asked: Asked, form: Format, look: Look = LOOK, limit: int | None = None) -> str:
+class OneTimeline:
+    """A session that holds nothing but a timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def timeline(self, host: str | None, with_steps: bool) -> Timeline:
+        assert not with_steps
+        return self._timeline
+
+
+def timeline_report(
+    timeline: Timeline,
+    run: Run,
+    asked: Interval,
+    form: Format,
+    look: Look,
+    limit: int | None = None,
+    host: str | None = None,
+) -> tuple[Iterable[str], tuple[str, ...]]:
+    options = {"from_ps": asked.from_ps, "to_ps": asked.to_ps, "track": asked.track}
+    call = asked_of(run, form, look, limit, host, lambda _: OneTimeline(timeline), **options)
+    content = REPORT.read(call)
+    made = REPORT.writers[form](content, call)
+    assert not callable(made)
+    return made, tuple(content.warnings)
+
+
+def text_of(timeline: Timeline, asked: Interval, form: Format, look: Look = LOOK, limit: int | None = None) -> str:
     return "".join(timeline_report(timeline, run_of("demo"), asked, form, look, limit)[0])
 
 
-def document(timeline: Timeline, asked: Asked = EVERYTHING, limit: int | None = None) -> dict[str, Any]:
+def document(timeline: Timeline, asked: Interval = EVERYTHING, limit: int | None = None) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(text_of(timeline, asked, "json", limit=limit))
     return found
 
 
 def args_of(timeline: Timeline, name: str) -> list[dict[str, Any]]:
     """The arguments of all events of a name."""
-    events = document(timeline, Asked(0))["events"]
+    events = document(timeline, Interval(0))["events"]
     return [event["args"] for event in events if event["name"] == name]
 
 
@@ -128,14 +157,14 @@ def args_of(timeline: Timeline, name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["tracks", "events"])
 @pytest.mark.parametrize("form", ["csv", "md"])
 def test_reports_are_as_they_were(demo: Timeline, name: str, form: Format) -> None:
-    asked = INTERVAL if name == "events" else Asked()
+    asked = INTERVAL if name == "events" else Interval()
     check_golden(GOLDEN / f"timeline_{name}.{form}", text_of(demo, asked, form))
 
 
 @pytest.mark.parametrize("name", ["tracks", "events"])
 @pytest.mark.parametrize("look", LOOKS)
 def test_texts_are_as_they_were(demo: Timeline, name: str, look: str) -> None:
-    text = text_of(demo, INTERVAL if name == "events" else Asked(), "text", LOOKS[look])
+    text = text_of(demo, INTERVAL if name == "events" else Interval(), "text", LOOKS[look])
     check_golden(GOLDEN / f"timeline_{name}-{look}.txt", text)
     assert all(len(line) <= LOOKS[look].width for line in text.splitlines())
     assert LOOKS[look].ascii_only == text.isascii()
@@ -159,8 +188,8 @@ def test_tracks_have_the_keys_of_the_contract(demo: Timeline) -> None:
     assert all(0 < rate["use_fraction"] < 1 for rate in found["rates"])
 
 
-@pytest.mark.parametrize("asked", [Asked(), Asked(0), Asked(track="host")])
-def test_every_null_has_a_reason(small: Timeline, asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [Interval(), Interval(0), Interval(track="host")])
+def test_every_null_has_a_reason(small: Timeline, asked: Interval) -> None:
     found = document(small, asked)
     assert set(nulls(found)) == set(found["unknown"])
 
@@ -178,9 +207,9 @@ def test_a_counters_value_counts_as_long_as_it_holds(small: Timeline) -> None:
     counter = document(small)["counters"][0]
     assert (counter["samples"], counter["minimum"], counter["maximum"], counter["unit"]) == (3, 60.0, 300.0, "W")
     assert counter["mean"] == pytest.approx((100 * 100 + 300 * 250 + 60 * 50) / 400)
-    held = counter_figures(part_of(small, Asked(200 * US, 300 * US)))[0]  # the value from before the interval
+    held = counter_figures(part_of(small, Interval(200 * US, 300 * US)))[0]  # the value from before the interval
     assert (held.samples, held.first_ps, held.mean, held.minimum) == (0, None, 300.0, 300.0)
-    cut = counter_figures(part_of(small, Asked(50 * US, 150 * US)))[0]
+    cut = counter_figures(part_of(small, Interval(50 * US, 150 * US)))[0]
     assert cut.samples == 1 and cut.mean == pytest.approx(200.0)
 
 
@@ -188,16 +217,16 @@ def test_a_limit_is_one_of_tracks(small: Timeline) -> None:
     tracks = document(small)["track_count"]
     assert len(document(small)["tracks"]) == len(document(small, limit=0)["tracks"]) == tracks
     assert len(document(small, limit=2)["tracks"]) == 2 and document(small, limit=2)["track_count"] == tracks
-    assert "more" in text_of(small, Asked(), "text", limit=2)
-    assert f"and {tracks - 2} more tracks" in text_of(small, Asked(), "md", limit=2)
-    assert len(list(csv.reader(io.StringIO(text_of(small, Asked(), "csv", limit=2))))) == 3
+    assert "more" in text_of(small, Interval(), "text", limit=2)
+    assert f"and {tracks - 2} more tracks" in text_of(small, Interval(), "md", limit=2)
+    assert len(list(csv.reader(io.StringIO(text_of(small, Interval(), "csv", limit=2))))) == 3
 
 
 def test_a_profile_without_events(tmp_path: Path) -> None:
     space = XSpace()
     PlaneBuilder(space, "/host:CPU", 1).line("main")
     empty = written(space, tmp_path)
-    for asked in (Asked(), Asked(0), Asked(None, 5)):
+    for asked in (Interval(), Interval(0), Interval(None, 5)):
         assert document(empty, asked)["event_count"] == 0
         assert all(text_of(empty, asked, form) for form in FORMATS)
 
@@ -222,7 +251,7 @@ def overlapping(timeline: Timeline, start: int, end: int, derived: bool = False)
 def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, begin: int, size: int) -> None:
     timeline = written(small_profile(), tmp_path_factory.mktemp("one"))
     start, end = begin * US, (begin + size) * US
-    part = part_of(timeline, Asked(start, end))
+    part = part_of(timeline, Interval(start, end))
     found = select(part)
     tracks = [part.track(part.places[number]) for number in found.of_track.tolist()]
     triples = [
@@ -231,7 +260,7 @@ def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, beg
     ]
     assert sorted(triples) == overlapping(timeline, start, end)
     assert [triple[0] for triple in triples] == sorted(triple[0] for triple in triples)
-    assert sum(one["events"] for one in document(timeline, Asked(start, end))["summary"]) == len(found)
+    assert sum(one["events"] for one in document(timeline, Interval(start, end))["summary"]) == len(found)
 
 
 def test_events_have_the_keys_of_the_contract(demo: Timeline) -> None:
@@ -251,11 +280,11 @@ def test_events_have_the_keys_of_the_contract(demo: Timeline) -> None:
 
 def test_open_intervals_reach_to_the_ends(small: Timeline) -> None:
     everything = document(small)["event_count"]
-    assert document(small, Asked(0))["event_count"] == everything  # the event without duration at the end too
-    assert document(small, Asked(None, 401 * US))["event_count"] == everything
-    assert document(small, Asked(None, 400 * US))["event_count"] == everything - 1
-    assert document(small, Asked(400 * US))["event_count"] == 1
-    late = document(small, Asked(9 * MS))
+    assert document(small, Interval(0))["event_count"] == everything  # the event without duration at the end too
+    assert document(small, Interval(None, 401 * US))["event_count"] == everything
+    assert document(small, Interval(None, 400 * US))["event_count"] == everything - 1
+    assert document(small, Interval(400 * US))["event_count"] == 1
+    late = document(small, Interval(9 * MS))
     assert late["event_count"] == 0 and any("outside of the trace" in warning for warning in late["warnings"])
 
 
@@ -264,12 +293,12 @@ def test_arguments_are_all_stats_of_event_and_metadata(small: Timeline) -> None:
     assert outer == {"bytes": "5 bytes", "text": "a", "number": -3, "ratio": 0.5, "long": "yes"}
     inner = args_of(small, "inner")
     assert inner == [{"nan": None}, {}]
-    assert "number" in document(small, Asked(0))["unknown"]["events[].args.nan"]
+    assert "number" in document(small, Interval(0))["unknown"]["events[].args.nan"]
     assert len(args_of(small, "fusion.1")) == 2
     for args in args_of(small, "fusion.1"):
         assert args["memory_access_breakdown"] == [{"operation": "read", "memory": "hbm", "bytes": 500}]
         assert args["flops"] == 1000 and args["long_name"] == "%fusion.1 = f32[8] fusion.1()"
-    rows = list(csv.DictReader(io.StringIO(text_of(small, Asked(0), "csv"))))
+    rows = list(csv.DictReader(io.StringIO(text_of(small, Interval(0), "csv"))))
     assert json.loads(next(row["args"] for row in rows if row["name"] == "outer")) == outer
 
 
@@ -304,11 +333,11 @@ def test_values_of_bytes() -> None:
 
 
 def test_tracks_are_found_by_a_part_of_their_name(small: Timeline) -> None:
-    assert {event["track"] for event in document(small, Asked(track="xla OPS"))["events"]} == {"XLA Ops"}
-    assert {event["plane"] for event in document(small, Asked(track="TPU 0 / steps"))["events"]} == {"/device:TPU:0"}
-    found = document(small, Asked(250 * US, track="main/77"))
+    assert {event["track"] for event in document(small, Interval(track="xla OPS"))["events"]} == {"XLA Ops"}
+    assert {event["plane"] for event in document(small, Interval(track="TPU 0 / steps"))["events"]} == {"/device:TPU:0"}
+    found = document(small, Interval(250 * US, track="main/77"))
     assert [event["name"] for event in found["events"]] == ["outer", "inner"] and found["rates"] == []
-    power = document(small, Asked(track="power"))  # counters have names too
+    power = document(small, Interval(track="power"))  # counters have names too
     assert power["events"] == [] and [counter["unit"] for counter in power["counters"]] == ["W"]
 
 
@@ -322,7 +351,7 @@ def test_derived_tracks_only_where_they_are_asked_for(demo: Timeline) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_such_track(demo: Timeline, form: Format) -> None:
     with pytest.raises(ProfileError) as caught:
-        timeline_report(demo, run_of("demo"), Asked(track="xla opz"), form, LOOK)
+        timeline_report(demo, run_of("demo"), Interval(track="xla opz"), form, LOOK)
     assert caught.value.exit_code == EXIT_NOT_FOUND
     assert caught.value.sentence == "No track of demo has xla opz in its name."
     assert "TPU core 0 / XLA Ops" in caught.value.hint
@@ -333,36 +362,38 @@ def test_no_such_track(demo: Timeline, form: Format) -> None:
 
 def test_no_more_events_than_asked_for_and_never_silently(monkeypatch: pytest.MonkeyPatch, small: Timeline) -> None:
     monkeypatch.setattr(report_module, "MOST_EVENTS", 5)
-    cut = document(small, Asked(0))
+    cut = document(small, Interval(0))
     assert (len(cut["events"]), cut["event_count"], cut["shown_count"]) == (5, 12, 5)
     assert cut["warnings"] == ["5 of 12 events are shown, the first ones; --limit 0 shows all"]
-    assert len(document(small, Asked(0), limit=0)["events"]) == 12 and not document(small, Asked(0), 0)["warnings"]
-    assert len(document(small, Asked(0), limit=7)["events"]) == 7
-    assert "+ 7 more" in text_of(small, Asked(0), "text") and "and 7 more" in text_of(small, Asked(0), "md")
-    assert len(text_of(small, Asked(0), "csv").splitlines()) == 6
+    assert (
+        len(document(small, Interval(0), limit=0)["events"]) == 12 and not document(small, Interval(0), 0)["warnings"]
+    )
+    assert len(document(small, Interval(0), limit=7)["events"]) == 7
+    assert "+ 7 more" in text_of(small, Interval(0), "text") and "and 7 more" in text_of(small, Interval(0), "md")
+    assert len(text_of(small, Interval(0), "csv").splitlines()) == 6
 
 
 def test_events_come_one_by_one(small: Timeline) -> None:
     for form in FORMATS:
-        pieces, _ = timeline_report(small, run_of("host0"), Asked(0), form, LOOK)
+        pieces, _ = timeline_report(small, run_of("host0"), Interval(0), form, LOOK)
         assert not isinstance(pieces, str | Sequence) and isinstance(pieces, Iterator)
         assert sum(1 for _ in pieces) >= 13
 
 
 def test_one_host_of_several_is_named(small: Timeline) -> None:
     run = replace(run_of("a", "host0", "z"), problems=(Problem("empty_file", "q", "q.xplane.pb holds 0 bytes."),))
-    _, warnings = timeline_report(small, run, Asked(), "text", LOOK)
+    _, warnings = timeline_report(small, run, Interval(), "text", LOOK)
     assert warnings == (
         "this is host0, one of 3 hosts; --host shows another one",
         "1 host can't be read: a",
         "q.xplane.pb holds 0 bytes.",
     )
-    _, warnings = timeline_report(small, run, Asked(), "text", LOOK, host="host0")
+    _, warnings = timeline_report(small, run, Interval(), "text", LOOK, host="host0")
     assert warnings == ("q.xplane.pb holds 0 bytes.",)
 
 
-@pytest.mark.parametrize("asked", [Asked(), Asked(0)])
-def test_what_the_file_lacks_is_told(tmp_path: Path, asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [Interval(), Interval(0)])
+def test_what_the_file_lacks_is_told(tmp_path: Path, asked: Interval) -> None:
     data = small_profile().SerializeToString()
     path = tmp_path / "cut.xplane.pb"
     path.write_bytes(data[: len(data) * 2 // 3])
@@ -377,9 +408,9 @@ def test_what_the_file_lacks_is_told(tmp_path: Path, asked: Asked) -> None:
 # --- hostile input
 
 
-@pytest.mark.parametrize("asked", [Asked(), Asked(0)])
+@pytest.mark.parametrize("asked", [Interval(), Interval(0)])
 @pytest.mark.parametrize("form", FORMATS)
-def test_hostile_names_come_out_harmless(tmp_path: Path, form: Format, asked: Asked) -> None:
+def test_hostile_names_come_out_harmless(tmp_path: Path, form: Format, asked: Interval) -> None:
     timeline = replace(written(small_profile(EVIL.replace("\udcff", "")), tmp_path), host=EVIL, lost=(EVIL,))
     run = replace(run_of("demo"), name=EVIL, path=EVIL)
     pieces, _ = timeline_report(timeline, run, asked, form, LOOKS["80-ascii"])
@@ -400,10 +431,10 @@ def test_odd_numbers_survive(tmp_path: Path) -> None:
     for offset, duration in ((-5, -5), (big, big), (-big, 3), (0, big), (7, 0)):
         host.event(line, host.event_id("f"), offset, duration)
     timeline = written(space, tmp_path)
-    for asked in (Asked(), Asked(0), Asked(0, 10), Asked(None, 10**18), Asked(10**18)):
+    for asked in (Interval(), Interval(0), Interval(0, 10), Interval(None, 10**18), Interval(10**18)):
         for form in FORMATS:
             assert text_of(timeline, asked, form)
-    assert document(timeline, Asked(None, 10**18))["event_count"] >= 4
+    assert document(timeline, Interval(None, 10**18))["event_count"] >= 4
 
 
 @given(st.integers(-(2**62), 2**62), st.integers(0, 10**16))
@@ -428,11 +459,11 @@ def test_a_real_profile(shared: Path) -> None:
     lines = [line for plane in trace.planes for line in plane.lines if not line.name.strip("_").startswith("counters")]
     assert found["event_count"] == sum(_events_in_time(line) for line in lines) > 10_000
     half = (timeline.first_ps + timeline.last_ps) // 2
-    cut = document(timeline, Asked(half, half + MS), limit=0)
+    cut = document(timeline, Interval(half, half + MS), limit=0)
     assert cut["event_count"] == len(cut["events"]) == len(overlapping(timeline, half, half + MS))
     assert any(event["args"] for event in cut["events"])
-    assert len(rate_figures(part_of(timeline, Asked()))) == len(found["rates"])
-    rows = list(csv.DictReader(io.StringIO(text_of(timeline, Asked(half, half + MS), "csv", limit=0))))
+    assert len(rate_figures(part_of(timeline, Interval()))) == len(found["rates"])
+    rows = list(csv.DictReader(io.StringIO(text_of(timeline, Interval(half, half + MS), "csv", limit=0))))
     assert [row["name"] for row in rows] == [event["name"] for event in cut["events"]]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpuprof.parsers.diff.model import Diff
-from tpuprof.tui.report.csv_report import table
-from tpuprof.tui.report.json_report import milliseconds
+from tpuprof.tui.report.csv import table
+from tpuprof.tui.report.units import milliseconds
 
 _HEADINGS = (
     "rank",

@@ -22,9 +22,8 @@ from tpuprof.parsers.diff.noise import CONFIDENCE
 from tpuprof.parsers.diff.regression import Regression
 from tpuprof.tui.pages.diff.draw.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.draw.words import Kind
-from tpuprof.tui.report.json_report import PS_PER_MS, document, step_times
-
-DIFF_SCHEMA = "tpuprof.diff/1"
+from tpuprof.tui.report.json import document, schema, step_times
+from tpuprof.tui.report.units import PS_PER_MS
 
 _SCALES: dict[Kind, tuple[str, float]] = {"time": ("ms", PS_PER_MS), "bytes": ("bytes", 1.0), "percent": ("percent", 1)}
 
@@ -36,7 +35,7 @@ _NO_FRACTION = "it was nothing before, or is unknown"
 def diff_json(diff: Diff, limit: int = 0, regression: Regression | None = None) -> str:
     """The comparison as JSON text, with a newline at the end; at most `limit` ops, 0 for all."""
     head = {
-        "schema": DIFF_SCHEMA,
+        "schema": schema("diff"),
         "before": _side(diff.before),
         "after": _side(diff.after),
         "warnings": list(diff.warnings),

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.diff.draw.table import Entry, ViewName, entries, shown
 from tpuprof.tui.pages.diff.draw.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.draw.words import MARK_WORDS, figure, noise_words, per_unit, relative, side_figure, signed
-from tpuprof.tui.report.markdown_report import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, table
 
 MOST_OPS = 20
 """Ops in a comment where nothing else is asked for."""

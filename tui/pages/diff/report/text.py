@@ -8,7 +8,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.diff.draw.page import caution_lines, remark_lines, sides_lines, table_title, verdict_lines
 from tpuprof.tui.pages.diff.draw.steps import figure_lines, histogram_lines
 from tpuprof.tui.pages.diff.draw.table import HIDING, ViewName, entries, shown, table_lines
-from tpuprof.tui.report.text_report import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "memory", "figures")
 _TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}

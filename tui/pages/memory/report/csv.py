@@ -6,7 +6,7 @@ from typing import cast
 
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.pages.memory.report.rows import BUFFER_KEYS, buffer_record, ordered_rows
-from tpuprof.tui.report.csv_report import Cell, table
+from tpuprof.tui.report.csv import Cell, table
 
 
 def memory_csv(space: SpaceMemory | None, limit: int = 0) -> str:

@@ -11,9 +11,7 @@ from tpuprof.tui.pages.memory.report.rows import (
     ordered_rows,
     page_warnings,
 )
-from tpuprof.tui.report.json_report import document, head
-
-MEMORY_SCHEMA = "tpuprof.memory/1"
+from tpuprof.tui.report.json import document, head
 
 _NO_MODULE = "no module of the run has figures"
 _OWN_REASONS = {
@@ -48,7 +46,7 @@ def memory_json(page: MemoryPage, space: SpaceMemory | None, problem: str | None
     }
     if space is not None and "capacity" in space.unknown:
         reasons |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), space.unknown["capacity"])
-    return document(head(MEMORY_SCHEMA, run, page.hosts, page_warnings(page, space)), body, reasons)
+    return document(head("memory", run, page.hosts, page_warnings(page, space)), body, reasons)
 
 
 _SPACE_KEYS = (

@@ -10,7 +10,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.pages.memory.draw.figures import figures
 from tpuprof.tui.pages.memory.report.rows import ordered_rows, page_warnings
-from tpuprof.tui.report.markdown_report import escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, joined, table
 
 _BUFFERS = ("", "size", "of peak", "padding", "category", "shape", "buffer", "framework op", "source")
 

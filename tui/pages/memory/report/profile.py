@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,14 +32,12 @@ from tpuprof.tui.pages.memory.draw.profile import (
     table_rule,
 )
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
-from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import document, head
-from tpuprof.tui.report.markdown_report import escaped, joined
-from tpuprof.tui.report.markdown_report import table as markdown_table
-from tpuprof.tui.report.render import Format, Look
-from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, heading, render
-
-MEMORY_PROFILE_SCHEMA = "tpuprof.memory-profile/1"
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.page import Asked, Look, Report
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 MOST_POINTS = 10_000
 """Points of an allocator's timeline where no limit is given."""
@@ -66,31 +64,6 @@ _REASONS = {
 }
 
 
-def memory_profile_report(
-    page: MemoryProfilePage,
-    run: Run,
-    form: Format,
-    look: Look,
-    limit: int | None = None,
-    runs: Sequence[ModuleRuns] = (),
-) -> str:
-    """The page in a format.
-
-    Args:
-        limit: rows at each allocator's peak, 0 for all (then JSON has the whole timeline as well). Where it is None all
-            rows are there, but for text, which has `TEXT_ROWS`.
-        runs: of compiled modules, for the band below the graphs of the text.
-    """
-    if form == "text":
-        return memory_profile_text(page, run, look, TEXT_ROWS if limit is None else limit, runs)
-    whole = limit == 0
-    if limit:
-        page = replace(page, allocators=tuple(replace(one, at_peak=one.at_peak[:limit]) for one in page.allocators))
-    if form == "json":
-        return memory_profile_json(page, run, whole)
-    return memory_profile_csv(page) if form == "csv" else memory_profile_markdown(page, run)
-
-
 # --- text ----------------------------------------------------------------------------------------------------------
 
 
@@ -98,7 +71,7 @@ def memory_profile_text(
     page: MemoryProfilePage, run: Run, look: Look, limit: int, runs: Sequence[ModuleRuns] = ()
 ) -> str:
     """Every allocator one below the other, under a line that names the run and its hosts."""
-    width, glyphs = max(look.width, LEAST_WIDTH), glyphs_for(look.ascii_only, look.color)
+    width, glyphs = max(look.width, LEAST_WIDTH), look.glyphs
     hosts = counted(len(page.hosts), "host") if len(page.hosts) > 3 else ", ".join(page.hosts)
     lines = [heading(f"Memory profile of {run.name}", hosts, width, glyphs)]
     if not page.allocators:
@@ -154,7 +127,7 @@ def memory_profile_json(page: MemoryProfilePage, run: Run, whole: bool = False) 
         "allocators": [_allocator(one, at) for one, at in zip(page.allocators, points, strict=True)],
         "why_empty": page.why_empty,
     }
-    return document(head(MEMORY_PROFILE_SCHEMA, run, page.hosts, [*page.warnings, *notes]), body, reasons)
+    return document(head("memory-profile", run, page.hosts, [*page.warnings, *notes]), body, reasons)
 
 
 def _points(allocator: AllocatorProfile, most: int | None) -> Int64s:
@@ -314,3 +287,41 @@ def _row(row: ActiveAllocation) -> tuple[str, ...]:
         row.data_type or "-",
         row.shape or "-",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOverTime:
+    """The page, and the runs of compiled modules for the band below the graphs of the text."""
+
+    page: MemoryProfilePage
+    runs: Sequence[ModuleRuns]
+
+
+def _read(asked: Asked) -> MemoryOverTime:
+    session = asked.session(asked.run)
+    return MemoryOverTime(session.memory_profile(asked.host), session.module_runs(asked.host))
+
+
+def _limited(content: MemoryOverTime, asked: Asked) -> MemoryProfilePage:
+    """The page with as many rows at each allocator's peak as are asked for."""
+    page, limit = content.page, asked.limit
+    if not limit:
+        return page
+    return replace(page, allocators=tuple(replace(one, at_peak=one.at_peak[:limit]) for one in page.allocators))
+
+
+def _text(content: MemoryOverTime, asked: Asked) -> str:
+    limit = TEXT_ROWS if asked.limit is None else asked.limit
+    return memory_profile_text(content.page, asked.run, asked.look, limit, content.runs)
+
+
+REPORT = Report(
+    read=_read,
+    writers={
+        "json": lambda content, asked: memory_profile_json(_limited(content, asked), asked.run, asked.limit == 0),
+        "csv": lambda content, asked: memory_profile_csv(_limited(content, asked)),
+        "md": lambda content, asked: memory_profile_markdown(_limited(content, asked), asked.run),
+        "text": _text,
+    },
+    warnings=lambda content: (*content.page.warnings, *((content.page.why_empty,) if content.page.why_empty else ())),
+)

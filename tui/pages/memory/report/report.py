@@ -1,41 +1,81 @@
-"""The memory page in every format."""
+"""The report on the memory of a compiled module; a format's module is imported when it is asked for."""
 
 from __future__ import annotations
 
-from tpuprof.parsers.files.logdir import Run
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory
-from tpuprof.tui.report.render import Format, Look
+from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
+from tpuprof.tui.pages.memory.report.rows import asked_space, page_warnings
+from tpuprof.tui.report.page import Asked, Report
 
 
-def memory_report(
-    page: MemoryPage,
-    space: SpaceMemory | None,
-    problem: str | None,
-    run: Run,
-    form: Format,
-    look: Look,
-    limit: int = 0,
-) -> str:
-    """The report.
+@dataclass(frozen=True, slots=True)
+class ModuleMemory:
+    """The page, and the memory space that is asked for.
 
-    Args:
-        space: the memory space to report on; None where no module has figures, and `problem` or the page says why.
-        limit: most buffers, 0 for all.
+    Attributes:
+        space: None where no module has figures, and `problem` or the page says why.
+        problem: why the module that was asked for has no figures.
     """
-    if form == "json":
-        from tpuprof.tui.pages.memory.report.json import memory_json  # noqa: PLC0415
 
-        return memory_json(page, space, problem, run, limit)
-    if form == "csv":
-        from tpuprof.tui.pages.memory.report.csv import memory_csv  # noqa: PLC0415
+    page: MemoryPage
+    space: SpaceMemory | None
+    problem: str | None
 
-        return memory_csv(space, limit)
-    if form == "md":
-        from tpuprof.tui.pages.memory.report.markdown import memory_markdown  # noqa: PLC0415
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What to warn of."""
+        return (*page_warnings(self.page, self.space), *((self.problem,) if self.problem else ()))
 
-        return memory_markdown(page, space, problem, run, limit)
+
+def read(asked: Asked) -> ModuleMemory:
+    """Reads the modules of a profile, or of HLO files."""
+    options = asked.options
+    if asked.only_hlo:
+        compiled = HloSession(asked.run, options.get("device")).memory()
+    else:
+        compiled = asked.session(asked.run).memory(asked.host)
+    page = compiled.page()
+    if asked.only_hlo and page.first is None:
+        raise unreadable_modules(page)
+    return ModuleMemory(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
+
+
+def json(memory: ModuleMemory, asked: Asked) -> str:
+    """The memory page as JSON."""
+    from tpuprof.tui.pages.memory.report.json import memory_json  # noqa: PLC0415
+
+    return memory_json(memory.page, memory.space, memory.problem, asked.run, asked.most_rows)
+
+
+def csv(memory: ModuleMemory, asked: Asked) -> str:
+    """The buffers as CSV."""
+    from tpuprof.tui.pages.memory.report.csv import memory_csv  # noqa: PLC0415
+
+    return memory_csv(memory.space, asked.most_rows)
+
+
+def markdown(memory: ModuleMemory, asked: Asked) -> str:
+    """The memory page as Markdown."""
+    from tpuprof.tui.pages.memory.report.markdown import memory_markdown  # noqa: PLC0415
+
+    return memory_markdown(memory.page, memory.space, memory.problem, asked.run, asked.most_rows)
+
+
+def text(memory: ModuleMemory, asked: Asked) -> str:
+    """The memory page as plain text."""
     from tpuprof.tui.pages.memory.report.text import memory_text  # noqa: PLC0415
-    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
-    glyphs = glyphs_for(look.ascii_only, look.color)
-    return memory_text(page, space, problem, run, look.width, glyphs, limit, look.color)
+    look = asked.look
+    return memory_text(
+        memory.page, memory.space, memory.problem, asked.run, look.width, look.glyphs, asked.most_rows, look.color
+    )
+
+
+REPORT = Report(
+    read=read,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    warnings=lambda memory: memory.warnings,
+)

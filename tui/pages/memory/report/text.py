@@ -16,7 +16,7 @@ from tpuprof.tui.pages.memory.draw.listed import memory_list
 from tpuprof.tui.pages.memory.draw.table import heading as table_heading
 from tpuprof.tui.pages.memory.draw.table import table_lines
 from tpuprof.tui.pages.memory.report.rows import page_warnings
-from tpuprof.tui.report.text_report import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 GRAPH_HEIGHT = 14
 _NO_CURSOR = -1

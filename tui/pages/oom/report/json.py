@@ -9,9 +9,7 @@ from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import Advice, OomLog, OomReport
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
 from tpuprof.tui.draw.buffers.keys import shared_record
-from tpuprof.tui.report.json_report import document, head
-
-OOM_SCHEMA = "tpuprof.oom/1"
+from tpuprof.tui.report.json import document, head
 
 _SIZES = (
     "used_bytes",
@@ -83,7 +81,7 @@ def oom_json(log: OomLog, triages: Sequence[Triage], path: str, limit: int = 0) 
         called = {attribute: name for name, attribute in _RENAMED.items()}
         reasons |= {f"reports[].{called.get(name, name)}": why for name, why in report.unknown.items()}
     name = path.rstrip("/").rpartition("/")[2] or path
-    return document(head(OOM_SCHEMA, Run(name, path, (), ()), (), log.notes), body, reasons)
+    return document(head("oom", Run(name, path, (), ()), (), log.notes), body, reasons)
 
 
 def _report(report: OomReport, triage: Triage, limit: int) -> dict[str, object]:

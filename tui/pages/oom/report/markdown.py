@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import ASCII, plain
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.oom.draw.table import rows_of, table_lines
-from tpuprof.tui.report.markdown_report import escaped, joined
+from tpuprof.tui.report.markdown import escaped, joined
 
 _ROWS = 8
 """Buffers where no limit says how many: the message is for a chat."""

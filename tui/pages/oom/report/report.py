@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.oom.model import OomLog
     from tpuprof.parsers.memory.oom.triage import Triage
-    from tpuprof.tui.report.render import Look
+    from tpuprof.tui.report.page import Look
 
 OomFormat = Literal["text", "json", "md"]
 OOM_FORMATS: tuple[OomFormat, ...] = ("text", "json", "md")
@@ -34,9 +34,8 @@ def oom_report(log: OomLog, path: str, form: OomFormat, look: Look, limit: int =
 
         return oom_markdown(log, triages, limit)
     from tpuprof.tui.pages.oom.report.text import oom_text  # noqa: PLC0415
-    from tpuprof.tui.report.text_report import glyphs_for  # noqa: PLC0415
 
-    return oom_text(log, triages, look.width, glyphs_for(look.ascii_only, look.color), limit, look.color)
+    return oom_text(log, triages, look.width, look.glyphs, limit, look.color)
 
 
 def shown_name(path: str) -> str:

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS
 from tpuprof.tui.pages.oom.draw.page import View, compose
 from tpuprof.tui.pages.oom.draw.table import rows_of
-from tpuprof.tui.report.text_report import LEAST_WIDTH, heading, render
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 
 def oom_text(

@@ -36,7 +36,6 @@ from tpuprof.tui.pages.timeline.report.rows import (
 from tpuprof.tui.pages.timeline.report.tracks import (
     NAME_SEEN,
     REASONS,
-    SCHEMA,
     at_ms,
     counters_json,
     figure_lines,
@@ -45,12 +44,12 @@ from tpuprof.tui.pages.timeline.report.tracks import (
     rates_json,
     time_decimals,
 )
-from tpuprof.tui.report.csv_report import cell
-from tpuprof.tui.report.json_report import head, laid_out, safe
-from tpuprof.tui.report.markdown_report import escaped, joined
-from tpuprof.tui.report.markdown_report import table as markdown_table
-from tpuprof.tui.report.render import Look
-from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, render
+from tpuprof.tui.report.csv import cell
+from tpuprof.tui.report.json import head, laid_out, safe
+from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.page import Look
+from tpuprof.tui.report.text import LEAST_WIDTH, render
 
 _ROWS_AT_ONCE = 500
 """Rows of events that are drawn together."""
@@ -111,7 +110,7 @@ def events_json(part: Part, selection: Selection, run: Run, warnings: Sequence[s
         "lost": list(part.timeline.lost),
     }
     unknown: dict[str, str] = {}
-    first = {**head(SCHEMA, run, [part.timeline.host], warnings), **body}
+    first = {**head("timeline", run, [part.timeline.host], warnings), **body}
     document = {key: safe(value, key, REASONS, unknown) for key, value in first.items()}
     dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     with closing(Trace.open(part.timeline.path)) as trace:
@@ -248,7 +247,7 @@ def events_text(
     part: Part, selection: Selection, run: Run, look: Look, warnings: Sequence[str], shown: int
 ) -> Iterator[str]:
     """What ran by track, then the events in order of time."""
-    width, glyphs = max(look.width, LEAST_WIDTH), glyphs_for(look.ascii_only, look.color)
+    width, glyphs = max(look.width, LEAST_WIDTH), look.glyphs
     lines = list(head_lines(part.timeline, run, covered(part, selection), warnings, width, glyphs))
     found = summaries(part)
     busy = [one for one in found if one.share.events]

@@ -37,7 +37,7 @@ _CHARACTERS_KEPT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Interval:
     """Which part of a timeline a report is about; None and empty for all of it.
 
     Attributes:
@@ -78,14 +78,14 @@ class Part:
         return self.timeline.sections[place[0]].tracks[place[1]]
 
 
-def part_of(timeline: Timeline, asked: Asked) -> Part:
+def part_of(timeline: Timeline, interval: Interval) -> Part:
     """The part that is asked for.
 
     Raises:
         ProfileError: no track has such a name; exit code 3, with the names that come nearest.
     """
-    start, end = interval(timeline, asked)
-    wanted = asked.track.casefold()
+    start, end = _bounds(timeline, interval)
+    wanted = interval.track.casefold()
 
     def matches(section: Section, name: str) -> bool:
         return wanted in f"{section.title}{_SEPARATOR}{name}".casefold()
@@ -100,15 +100,15 @@ def part_of(timeline: Timeline, asked: Asked) -> Part:
     rates = tuple((one, rate) for one in sections for rate in one.rates if matches(one, rate.name))
     counters = tuple((one, counter) for one in sections for counter in one.counters if matches(one, counter.name))
     if wanted and not (places or rates or counters):
-        raise _no_such_track(timeline, asked.track)
+        raise _no_such_track(timeline, interval.track)
     return Part(timeline, start, end, places, rates, counters)
 
 
-def interval(timeline: Timeline, asked: Asked) -> tuple[int, int]:
+def _bounds(timeline: Timeline, interval: Interval) -> tuple[int, int]:
     """Begin and end of what is asked for; where the end is open, so that an event of no duration there is in it."""
-    start = timeline.first_ps if asked.from_ps is None else asked.from_ps
-    if asked.to_ps is not None:
-        return min(start, asked.to_ps), asked.to_ps
+    start = timeline.first_ps if interval.from_ps is None else interval.from_ps
+    if interval.to_ps is not None:
+        return min(start, interval.to_ps), interval.to_ps
     return start, max(start, timeline.last_ps + _has_instant_at(timeline, timeline.last_ps))
 
 

@@ -20,14 +20,13 @@ from tpuprof.tui.pages.timeline.report.rows import (
     counter_figures,
     rate_figures,
 )
-from tpuprof.tui.report.csv_report import table as csv_table
-from tpuprof.tui.report.json_report import document, head
-from tpuprof.tui.report.markdown_report import escaped, joined
-from tpuprof.tui.report.markdown_report import table as markdown_table
-from tpuprof.tui.report.render import Look
-from tpuprof.tui.report.text_report import LEAST_WIDTH, glyphs_for, heading, render
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, joined
+from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.page import Look
+from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
-SCHEMA = "tpuprof.timeline/1"
 DERIVED = "derived"
 
 NAME_SEEN = 300
@@ -78,7 +77,7 @@ def tracks_json(part: Part, run: Run, warnings: Sequence[str], limit: int) -> st
         "counters": counters_json(counter_figures(part)),
         "lost": list(timeline.lost),
     }
-    return document(head(SCHEMA, run, [timeline.host], warnings), body, REASONS)
+    return document(head("timeline", run, [timeline.host], warnings), body, REASONS)
 
 
 def _track(timeline: Timeline, row: TrackRow) -> dict[str, object]:
@@ -231,7 +230,7 @@ def figures_markdown(rates: Sequence[RateFigure], counters: Sequence[CounterFigu
 
 def tracks_text(part: Part, run: Run, look: Look, warnings: Sequence[str], limit: int) -> str:
     """The tracks by section, with rates and counters below each, under a line that names run and host."""
-    width, glyphs = max(look.width, LEAST_WIDTH), glyphs_for(look.ascii_only, look.color)
+    width, glyphs = max(look.width, LEAST_WIDTH), look.glyphs
     timeline = part.timeline
     lines = list(head_lines(timeline, run, covers(timeline), warnings, width, glyphs))
     rates: dict[int, list[RateFigure]] = {}

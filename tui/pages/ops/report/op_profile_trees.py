@@ -21,26 +21,22 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.pages.ops.report.json import time_reasons, whole_time
-from tpuprof.tui.pages.ops.report.rows import (
-    MEMORIES,
-    NODE_MEMORIES,
-    Columns,
-    Value,
-    device,
-    device_reasons,
-    known_program,
-    node_columns,
-    op_texts,
-    reasons_of,
+from tpuprof.tui.pages.ops.fields.device import DEVICE, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, Nodes, node_unknown
+from tpuprof.tui.report.fields import (
+    NO_REASON,
+    RowColumns,
+    columns,
+    figure_reasons,
+    figure_values,
+    reasons,
     records,
 )
-from tpuprof.tui.report.json_report import NO_REASON, head, laid_out, safe
+from tpuprof.tui.report.json import head, laid_out, safe
+from tpuprof.tui.report.units import Value
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
-
-OP_PROFILE_SCHEMA = "tpuprof.op-profile/1"
 
 MOST_LEVELS = 100
 """Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256."""
@@ -50,19 +46,8 @@ MOST_INSTRUCTIONS = 500_000
 
 INSIDE_A_FUSION = "instructions inside a fusion have no time or work of their own"
 ONLY_OPS = "only ops have one"
-NO_CATEGORY = "programs, scopes and idle time have none, nor have ops of which the profile tells none"
 
-_TEXTS = ("program", "expression", "framework_op", "source", "layout")
-_UNTIMED = (
-    "occurrences",
-    "time_ps",
-    "time_fraction",
-    "flops_utilization",
-    *(f"bandwidth_utilization.{MEMORIES[name]}" for name in NODE_MEMORIES),
-    "flops",
-    *(f"bytes.{MEMORIES[name]}" for name in NODE_MEMORIES),
-    "wasted_fraction",
-)
+_TEXTS = OP_TEXTS.json
 _NOTHING: dict[str, Value] = dict.fromkeys(_TEXTS)
 
 Fused = Callable[[int], "Sequence[Instruction]"]
@@ -113,16 +98,16 @@ def op_profile_json(page: OpProfilePage, run: Run, limit: int = 0, fused: Fused 
     if inside.left < 0:
         warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
     body = {
-        **head(OP_PROFILE_SCHEMA, run, ops.hosts, warnings),
-        **whole_time(ops),
+        **head("op-profile", run, ops.hosts, warnings),
+        **figure_values(WHOLE_TIME, ops),
         "simulated": ops.simulated,
-        "device": device(ops),
+        **figure_values(DEVICE, ops),
         "op_count": len(ops),
         "headline": page.headline,
     }
     known: dict[str, str] = {}
-    reasons = {**time_reasons(ops.unknown), **device_reasons()}
-    before = laid_out({key: safe(value, key, reasons, known) for key, value in body.items()})
+    why_null = figure_reasons((*time_figures(ops), *DEVICE))
+    before = laid_out({key: safe(value, key, why_null, known) for key, value in body.items()})
     after = laid_out({"unknown": {key: printable(why) for key, why in {**known, **unknown}.items()}})
     middle = "".join(f'  "{key}": {text},\n' for key, text in trees.items())
     return f"{before[:-3]},\n{middle}{after[2:]}"
@@ -146,8 +131,8 @@ class _Written:
 
 def _tree(ops: OpsPage, tree: OpTree, texts: Sequence[Mapping[str, Value]], inside: _Fused, limit: int) -> _Written:
     """Writes a tree from the root down, children below their parents, without recursion."""
-    columns = _printable_names(node_columns(ops, tree))
-    nodes = records(columns)
+    node_columns = _node_columns(ops, tree)
+    nodes = records(node_columns)
     rows = [row if kind == "op" else -1 for kind, row in zip(tree.kind, tree.row.tolist(), strict=True)]
     out: list[str] = []
     shown: list[int] = []
@@ -179,8 +164,8 @@ def _tree(ops: OpsPage, tree: OpTree, texts: Sequence[Mapping[str, Value]], insi
     return _Written(
         text="".join(out),
         is_cut=is_cut,
-        root_nulls=_nulls(columns, [0]) | frozenset(_TEXTS),
-        nulls=_nulls(columns, below) | frozenset(_TEXTS if len(of_ops) < len(below) else ()),
+        root_nulls=_nulls(node_columns, [0]) | frozenset(_TEXTS),
+        nulls=_nulls(node_columns, below) | frozenset(_TEXTS if len(of_ops) < len(below) else ()),
         op_nulls=frozenset(key for key in _TEXTS if any(texts[rows[node]][key] is None for node in of_ops)),
     )
 
@@ -192,55 +177,51 @@ def _explain(
     name: str, page: Mapping[str, str], written: _Written, of_instructions: Iterable[str], unknown: dict[str, str]
 ) -> None:
     """Notes why something of a tree is null: each cause that there is one of."""
-    reasons = {**reasons_of(page, name), f"{name}.category": NO_CATEGORY}
+    why_null = reasons((*OP_TEXTS.fields, *NODES.fields), name, node_unknown(page), "ops[]")
     for key in sorted(written.root_nulls):
-        unknown[f"{name}.{key}"] = ONLY_OPS if key in _TEXTS else reasons.get(f"{name}.{key}", NO_REASON)
+        unknown[f"{name}.{key}"] = ONLY_OPS if key in _TEXTS else why_null.get(f"{name}.{key}", NO_REASON)
     found: dict[str, list[str]] = {}
     for key in sorted(written.nulls):
-        found.setdefault(key, []).append(ONLY_OPS if key in _TEXTS else reasons.get(f"{name}.{key}", NO_REASON))
+        found.setdefault(key, []).append(ONLY_OPS if key in _TEXTS else why_null.get(f"{name}.{key}", NO_REASON))
     for key in sorted(written.op_nulls):
-        found.setdefault(key, []).append(reasons.get(f"{name}.{key}", NO_REASON))
+        found.setdefault(key, []).append(why_null.get(f"{name}.{key}", NO_REASON))
     for key in sorted(of_instructions):
-        why = reasons.get(f"{name}.{key}", NO_REASON) if key in _TEXTS else INSIDE_A_FUSION
+        why = why_null.get(f"{name}.{key}", NO_REASON) if key in _TEXTS else INSIDE_A_FUSION
         if why not in found.setdefault(key, []):
             found[key].append(why)
     for key, causes in found.items():
         unknown[f"{name}.children[].{key}"] = "; ".join(causes)
 
 
-def _nulls(columns: Columns, nodes: Sequence[int]) -> frozenset[str]:
+def _nulls(columns: RowColumns, nodes: Sequence[int]) -> frozenset[str]:
     """Keys of the columns that are null in one of the nodes."""
     return frozenset(key for key, values in columns.items() if any(values[node] is None for node in nodes))
 
 
 def _row_texts(ops: OpsPage) -> list[dict[str, Value]]:
     """The texts of each op, fit to print."""
-    found = op_texts(ops.table, np.arange(len(ops)), "layout")
-    columns = {
-        **found,
-        "framework_op": [name or None for name in ops.table.framework_op],
-        "program": [known_program(name) for name in ops.program],
-    }
-    safe_columns = [[_text(value) for value in columns[key]] for key in _TEXTS]
+    found = columns(OP_TEXTS, ops, range(len(ops)))
+    safe_columns = [[_text(value) for value in found[key]] for key in _TEXTS]
     return [dict(zip(_TEXTS, row, strict=True)) for row in zip(*safe_columns, strict=True)]
 
 
-def _printable_names(columns: Columns) -> Columns:
-    texts = {key: [_text(value) for value in columns[key]] for key in ("name", "category")}
-    return {**columns, **texts}
+def _node_columns(ops: OpsPage, tree: OpTree) -> RowColumns:
+    """The nodes of a tree, without the texts that ops alone have; their names fit to print."""
+    found = columns(NODES, Nodes(ops, tree), range(len(tree.name)))
+    return {**found, **{key: [_text(value) for value in found[key]] for key in ("name", "category")}}
 
 
 def _text(value: Value) -> Value:
     return printable(value) if isinstance(value, str) else value
 
 
-def _instructions(inside: Sequence[Instruction]) -> Columns:
+def _instructions(inside: Sequence[Instruction]) -> RowColumns:
     """Instructions inside a fusion with the keys of nodes; their category is their opcode, their layout their shape."""
     return {
         "name": [_text(one.name) for one in inside],
         "kind": ["instruction"] * len(inside),
         "category": [_text(one.opcode or None) for one in inside],
-        **{key: [None] * len(inside) for key in _UNTIMED},
+        **{key: [None] * len(inside) for key in UNTIMED},
         "expression": [_text(one.expression or None) for one in inside],
         "framework_op": [_text(one.framework_op or None) for one in inside],
         "source": [_text(one.source or None) for one in inside],

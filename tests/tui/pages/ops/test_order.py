@@ -9,35 +9,37 @@ import pytest
 
 from tests.support.made.big_table import big_page
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
-from tpuprof.parsers.pages.ops.order import TEXT_KEYS, framework_op_order, hlo_op_order
-from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.ops.columns import framework_op_columns, hlo_op_columns
+from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, FrameworkOps
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.report.fields import is_descending, order
 
 PAGE = big_page(500)
-KEYS = sorted({column.key for column in hlo_op_columns(PAGE, BLOCK) if column.key})
+KEYS = sorted(HLO_OPS.sorted_by)
 
 
 @pytest.mark.parametrize("descending", [True, False])
 @pytest.mark.parametrize("key", KEYS)
 def test_every_column_orders_every_row_once(key: str, descending: bool) -> None:
-    order = hlo_op_order(PAGE, key, descending)
-    assert sorted(order.tolist()) == list(range(500))
+    rows = order(HLO_OPS, PAGE, key, descending)
+    assert sorted(rows.tolist()) == list(range(500))
 
 
 def test_every_column_of_framework_ops_orders_them() -> None:
     page = framework_ops_page(PAGE, [])
-    for key in {column.key for column in framework_op_columns(page, BLOCK) if column.key}:
-        assert sorted(framework_op_order(page, key, key not in TEXT_KEYS).tolist()) == list(range(len(page)))
+    source = FrameworkOps(page, PAGE)
+    for key in FRAMEWORK_OPS.sorted_by:
+        rows = order(FRAMEWORK_OPS, source, key, is_descending(FRAMEWORK_OPS, key))
+        assert sorted(rows.tolist()) == list(range(len(page)))
 
 
 def test_numbers_texts_and_ties() -> None:
-    occurrences = PAGE.table.occurrences[hlo_op_order(PAGE, "count", True)]
+    occurrences = PAGE.table.occurrences[order(HLO_OPS, PAGE, "count", True)]
     assert (occurrences[:-1] >= occurrences[1:]).all()
-    names = [PAGE.table.name[row] for row in hlo_op_order(PAGE, "name", False)]
+    names = [PAGE.table.name[row] for row in order(HLO_OPS, PAGE, "name", False)]
     assert names == sorted(names)
-    categories = [PAGE.table.category[row] or "" for row in hlo_op_order(PAGE, "category", False)]
+    categories = [PAGE.table.category[row] or "" for row in order(HLO_OPS, PAGE, "category", False)]
     assert categories == sorted(categories)
-    assert hlo_op_order(PAGE, "program", False).tolist() == list(range(500))  # all alike: they stay as they are
+    assert order(HLO_OPS, PAGE, "program", False).tolist() == list(range(500))  # all alike: they stay as they are
 
 
 @pytest.mark.parametrize("descending", [True, False])
@@ -45,9 +47,9 @@ def test_unknown_figures_come_last(descending: bool) -> None:
     utilization = PAGE.rates.flops_utilization.copy()
     utilization[[3, 8]] = np.nan
     page = replace(PAGE, rates=replace(PAGE.rates, flops_utilization=utilization))
-    assert set(hlo_op_order(page, "flops", descending)[-2:].tolist()) == {3, 8}
+    assert set(order(HLO_OPS, page, "flops", descending)[-2:].tolist()) == {3, 8}
 
 
 def test_an_unknown_column_is_an_error() -> None:
     with pytest.raises(KeyError):
-        hlo_op_order(PAGE, "colour", True)
+        order(HLO_OPS, PAGE, "colour", True)

@@ -6,10 +6,32 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.tui.report.fields import RowColumns, Source, Table, columns
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
 
 Cell = str | int | float | None
+"""What stands in a cell; a number as it is, nothing for what is unknown."""
+
+
+def table_csv(fields: Table[Source], source: Source, rows: Rows) -> str:
+    """Some rows of a table; the headings are the keys of JSON, dotted for objects within objects."""
+    shown = columns(fields, source, rows, fields.csv or fields.json)
+    return table(tuple(shown), zip(*shown.values(), strict=True))
+
+
+def parts_csv(heading: str, keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> str:
+    """Several tables below each other; the column `heading` tells them apart, cells that one has not are empty."""
+    rows = (
+        (part, *row)
+        for part, shown in parts
+        for row in zip(*(shown.get(key) or [None] * len(shown["name"]) for key in keys), strict=True)
+    )
+    return table((heading, *keys), rows)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

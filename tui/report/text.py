@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
+from tpuprof.tui.draw.spans import Glyphs, Key, Line, StyleKey, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.page import Look
 
 LEAST_WIDTH = 60
 """Narrower than this no table makes sense; lines are left to the terminal to wrap."""
@@ -42,9 +46,9 @@ _SGR: dict[StyleKey, str] = {
 }
 
 
-def glyphs_for(ascii_only: bool, color: bool) -> Glyphs:
-    """The characters to draw with; without colours areas are told apart by letters."""
-    return ASCII if ascii_only else BLOCK if color else PLAIN
+def page_text(lines: Callable[[int], Sequence[Line]], look: Look) -> str:
+    """A page as text; `lines` draws it in so many cells."""
+    return render(lines(max(look.width, LEAST_WIDTH)), look.color)
 
 
 def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:

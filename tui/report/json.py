@@ -9,17 +9,21 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.steps.model import StepTime
+from tpuprof.tui.report.fields import NO_REASON
+from tpuprof.tui.report.units import milliseconds
 
-PS_PER_MS = 1e9
-
-NO_REASON = "the profile does not tell"
 NOT_FINITE = "the figure is not a finite number"
 
 
-def head(schema: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
-    """What every object begins with."""
+def schema(page: str) -> str:
+    """The name of a page's JSON format; keys may be added to it, none is renamed."""
+    return f"tpuprof.{page}/1"
+
+
+def head(page: str, run: Run, hosts: Sequence[str], warnings: Sequence[str]) -> dict[str, object]:
+    """What every object begins with: its schema, named after the page, the run, and warnings."""
     return {
-        "schema": schema,
+        "schema": schema(page),
         "run": {"name": run.name, "path": run.path, "hosts": list(hosts)},
         "warnings": list(warnings),
     }
@@ -86,8 +90,3 @@ def step_times(time: StepTime) -> dict[str, object]:
         "minimum": milliseconds(time.minimum_ps),
         "maximum": milliseconds(time.maximum_ps),
     }
-
-
-def milliseconds(ps: float | None) -> float | None:
-    """Picoseconds as JSON and CSV give them; None stays None."""
-    return None if ps is None else ps / PS_PER_MS

@@ -1,0 +1,173 @@
+"""The command `report`: prints or writes one page, as its record in the registry says."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.tui.cli.common import (
+    PROGRAM,
+    UsageParser,
+    add_choice_of_profile,
+    add_debug,
+    add_device,
+    add_look,
+    add_scheduler,
+    add_width,
+    decoding_shown,
+    existing,
+    not_negative,
+    note,
+    output_file,
+    report_look,
+)
+from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
+
+if TYPE_CHECKING:  # imported when a page needs them
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.report.output import Produce
+
+HELP = f"{PROGRAM} report --help"
+SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
+"""Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
+
+_TIMELINE_FORMATS = (*FORMATS, "perfetto")
+_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
+
+
+def report_parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    parser = UsageParser(
+        prog=f"{PROGRAM} report",
+        description="Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
+    add_choice_of_profile(parser)
+    add_scheduler(parser)
+    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz"
+    parser.add_argument("--format", choices=_TIMELINE_FORMATS, default="text", help=formats)
+    rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
+    parser.add_argument("--limit", type=not_negative, metavar="N", help=rows)
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    add_width(parser)
+    add_look(parser)
+    add_debug(parser)
+    facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
+    parser.add_argument("--facts", action="store_true", help=facts)
+    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
+    begin = "from this instant on, milliseconds on the trace's clock"
+    timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
+    timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
+    timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    memory = parser.add_argument_group("memory", "Which compiled module, and which memory:")
+    module = "name, or name(program id) (default: the one with the largest HBM peak)"
+    memory.add_argument("--module", metavar="MODULE", help=module)
+    add_device(memory)
+    memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
+    return parser
+
+
+def _milliseconds(text: str) -> int:
+    """Milliseconds as picoseconds, exactly; what is finer is cut."""
+    if not _MILLISECONDS.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
+    whole, _, part = text.partition(".")
+    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """Prints or writes one page."""
+    page = page_named(args.page)
+    if page is None:
+        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
+    _check_options(args, page)
+    gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
+    from tpuprof.tui.report.output import check_output, stream_file, stream_stdout  # noqa: PLC0415
+
+    args.path = existing(args.path)
+    logdir, only_hlo = _opened(args.path, page)
+    file = output_file(args)
+    if file is not None:
+        check_output(file, logdir)
+    produce = _printed(args, page, logdir, only_hlo)
+    if file is None:
+        stream_stdout(produce)
+    else:
+        stream_file(file, produce, compressed=args.format == "perfetto" and file.lower().endswith(".gz"))
+    return EXIT_OK
+
+
+def _check_options(args: argparse.Namespace, page: Page) -> None:
+    """Sees, before any work, that the options go with the page."""
+    if args.format == "perfetto" and "perfetto" not in page.formats:
+        raise ProfileError("usage", f"--format perfetto is for the page timeline, not {args.page}.", HELP, EXIT_USAGE)
+    for owner in PAGES:
+        for name, option in owner.options.items() if owner is not page else ():
+            if getattr(args, name) not in (None, False):
+                sentence = f"{option} is for the page {owner.name}, not {args.page}."
+                raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
+    page.load_report().check(_options(args, page), args.format, args.limit)
+    if args.format == "perfetto" and output_file(args) is None and sys.stdout.isatty():
+        sentence = "A trace for Perfetto is nothing to read on a terminal."
+        raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
+    if page.without_host and args.host is not None:
+        raise ProfileError("usage", page.without_host, "leave --host out", EXIT_USAGE)
+
+
+def _options(args: argparse.Namespace, page: Page) -> dict[str, Any]:
+    """What is given of the page's own options, by name."""
+    return {name: getattr(args, name) for name in page.options}
+
+
+def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
+    """Where the path leads, and whether that is to compiled modules without a profile."""
+    if page.is_of_memory:
+        from tpuprof.parsers.session.hlo import leads_to_hlo, open_hlo, without_allocators  # noqa: PLC0415
+
+        if leads_to_hlo(path):
+            if not page.takes_hlo:
+                raise without_allocators()
+            return open_hlo(path), True
+    from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415
+
+    return open_logdir(path), False
+
+
+def _printed(args: argparse.Namespace, page: Page, logdir: Logdir, only_hlo: bool) -> Produce:
+    """Reads the page and hands it to the writer of the format."""
+    from tpuprof.tui.report.output import text_pieces  # noqa: PLC0415
+
+    report = page.load_report()
+    with decoding_shown() as on_progress:
+
+        def session(run: Run) -> Session:
+            from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - numpy and protobuf
+
+            return Session(run, on_progress, scheduler=args.scheduler)
+
+        asked = Asked(
+            logdir=logdir,
+            run_name=args.run,
+            host=args.host,
+            session=session,
+            form=args.format,
+            look=report_look(args),
+            limit=args.limit,
+            options=_options(args, page),
+            only_hlo=only_hlo,
+        )
+        content = report.read(asked)
+        made = report.writers[args.format](content, asked)
+    if args.format in WITHOUT_WARNINGS:
+        for warning in report.warnings(content):
+            note(f"note: {warning}")
+    if callable(made):
+        return made
+    return text_pieces((made,) if isinstance(made, str) else made)

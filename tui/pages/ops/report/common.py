@@ -1,0 +1,88 @@
+"""What the reports of the op pages share: their head, the device, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.ops.card import machine_line
+from tpuprof.tui.pages.ops.fields.device import DEVICE
+from tpuprof.tui.report.fields import figure_rows
+from tpuprof.tui.report.markdown import page_head
+from tpuprof.tui.report.text import heading
+
+NOT_WORTH_SAYING = frozenset({"time_scale"})
+"""Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
+
+# --- Markdown
+
+
+def markdown_head(title: str, page: OpsPage, run_name: str) -> list[str]:
+    """Title, hosts, device and warnings."""
+    machine = f"{page.device_type or 'an unknown device'}, {counted(page.core_count, 'core')}"
+    return page_head(f"{title} of {run_name}", page.hosts, machine, page.simulated, page.warnings)
+
+
+def time_rows(page: OpsPage) -> list[tuple[str, str]]:
+    """How many ops there are, and the time of the cores, as Markdown shows them."""
+    idle = percent(100 * page.idle_ps / page.total_ps) if page.total_ps else UNKNOWN
+    rows = [
+        ("HLO ops", count(len(page))),
+        ("time over all cores", duration(page.total_ps or None)),
+        ("idle, of that time", idle),
+    ]
+    if page.time_scale is not None:
+        rows.append(("time at the nominal clock, of time measured", f"{page.time_scale:.3f}"))
+    return rows
+
+
+def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
+    """What one core can do at most, as Markdown shows it; on-chip memories where the profile gives their peaks."""
+    *peaks, ridge = figure_rows(DEVICE, page)
+    others = (
+        ("peak VMEM B/s, read", page.peaks.vmem_read),
+        ("peak VMEM B/s, write", page.peaks.vmem_write),
+        ("peak CMEM B/s, read", page.peaks.cmem_read),
+        ("peak CMEM B/s, write", page.peaks.cmem_write),
+    )
+    return [*peaks, *((label, byte_rate(value)) for label, value in others if value is not None), ridge]
+
+
+# --- text
+
+
+def text_head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: bool = True) -> list[Line]:
+    """Title, hosts, device and whether times are simulated."""
+    hosts = counted(len(ops.hosts), "host") if len(ops.hosts) > 3 else ", ".join(ops.hosts)
+    lines = [heading(title, hosts, width, glyphs)]
+    if machine:
+        lines.append(machine_line(ops, width, glyphs))
+    if ops.simulated:
+        lines.append(fit([("SIMULATED: the times of this profile are composed, not measured", "warn")], width, glyphs))
+    return lines
+
+
+def text_table(columns: Sequence[Column], rows: Sequence[int], limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """The columns that fit and at most `limit` rows, 0 for all, with how many more there are."""
+    shown = chosen_columns(columns, width)
+    kept = rows[:limit] if limit else rows
+    lines = [header_line(shown, width, glyphs, "self"), *row_lines(shown, kept, None, width, glyphs)]
+    if len(kept) < len(rows):
+        lines.append(fit([(f"  + {count(len(rows) - len(kept))} more", "dim")], width, glyphs))
+    return lines
+
+
+def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
+    """Warnings and reasons for what is unknown."""
+    lines: list[Line] = []
+    for warning in warnings:
+        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+    for key, reason in unknown.items():
+        if key not in NOT_WORTH_SAYING:
+            lines += wrap(f"{key.rpartition('.')[2]}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return lines

@@ -1,0 +1,85 @@
+"""The report on HLO ops.
+
+Beside what the documentation fixes: `op_count` is the number of ops before any limit, and `device` is one object on all
+op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the total time by occurrence.
+"""
+
+from __future__ import annotations
+
+from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.ops.fields.device import DEVICE, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.report.common import (
+    NOT_WORTH_SAYING,
+    markdown_head,
+    peak_rows,
+    text_head,
+    text_notes,
+    text_table,
+    time_rows,
+)
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import figure_reasons, figure_values, first, reasons, screen_columns, table_records
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import figures_table, joined, main_table, unknown_block
+from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import page_text
+
+
+def read(asked: Asked) -> OpsPage:
+    """Reads the page."""
+    return asked.session(asked.run).ops(asked.host)
+
+
+def json(page: OpsPage, asked: Asked) -> str:
+    """HLO ops by self time."""
+    body = {
+        **figure_values(WHOLE_TIME, page),
+        "time_scale": page.time_scale,
+        "simulated": page.simulated,
+        **figure_values(DEVICE, page),
+        "op_count": len(page),
+        "ops": table_records(HLO_OPS, page, first(len(page), asked.most_rows)),
+    }
+    why = {**figure_reasons((*time_figures(page), *DEVICE)), **page.unknown}
+    why |= reasons(HLO_OPS.fields, "ops[]", page.unknown)
+    return document(head("ops", asked.run, page.hosts, page.warnings), body, why)
+
+
+def csv(page: OpsPage, asked: Asked) -> str:
+    """HLO ops by self time, with their rank."""
+    return table_csv(HLO_OPS, page, first(len(page), asked.most_rows))
+
+
+def markdown(page: OpsPage, asked: Asked) -> str:
+    """Figures, HLO ops by self time, and what is unknown."""
+    rows = first(len(page), asked.most_rows)
+    lines = markdown_head("HLO ops", page, asked.run.name)
+    lines += figures_table([*time_rows(page), *peak_rows(page)])
+    lines += main_table("Ops", HLO_OPS, page, rows, len(page))
+    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+
+
+def text(page: OpsPage, asked: Asked) -> str:
+    """The table of HLO ops."""
+
+    def lines(width: int) -> list[Line]:
+        glyphs = asked.look.glyphs
+        columns = screen_columns(HLO_OPS, page, glyphs)
+        return [
+            *text_head(f"HLO ops of {asked.run.name}", page, width, glyphs),
+            *text_table(columns, range(len(page)), asked.most_rows, width, glyphs),
+            *text_notes(page.warnings, page.unknown, width, glyphs),
+        ]
+
+    return page_text(lines, asked.look)
+
+
+REPORT = Report(
+    read=read,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(HLO_OPS,),
+    figures=(*WHOLE_TIME, *DEVICE),
+    warnings=lambda page: page.warnings,
+)

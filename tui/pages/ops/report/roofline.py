@@ -1,0 +1,134 @@
+"""The report on the roofline: the device's peaks, the program, its steps, and the ops."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.ops.fields.device import DEVICE
+from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS
+from tpuprof.tui.pages.ops.fields.roofline import ROOFLINE_POINTS
+from tpuprof.tui.pages.ops.report.common import (
+    NOT_WORTH_SAYING,
+    markdown_head,
+    peak_rows,
+    text_head,
+    text_notes,
+    text_table,
+    time_rows,
+)
+from tpuprof.tui.report.csv import parts_csv
+from tpuprof.tui.report.fields import (
+    RowColumns,
+    columns,
+    figure_reasons,
+    figure_values,
+    markdown_rows,
+    reasons,
+    screen_columns,
+    table_records,
+)
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import figures_table, joined, main_table, rows_table, unknown_block
+from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import page_text
+
+NO_STEPS = "there are no steps"
+PLOT_HEIGHT = 20
+
+
+def read(asked: Asked) -> RooflinePage:
+    """Reads the page."""
+    return asked.session(asked.run).roofline(asked.host)
+
+
+def json(page: RooflinePage, asked: Asked) -> str:
+    """Peaks, program, steps, and the ops."""
+    ops = page.ops
+    no_steps = page.unknown.get("steps", NO_STEPS)
+    average = _points(page.average_step)
+    body = {
+        **figure_values(DEVICE, ops),
+        "with_infeed": page.with_infeed,
+        "simulated": ops.simulated,
+        "program": _points(page.program)[0],
+        "average_step": average[0] if average else None,
+        "step_source": page.step_source,
+        "steps": _points(page.steps),
+        "op_count": int(page.counts.sum()),
+        "ops": table_records(ROOFLINE_OPS, ops, _rows(page, asked.most_rows)),
+    }
+    why = {"average_step": no_steps, "step_source": no_steps, **figure_reasons(DEVICE)}
+    for prefix in ("program", "average_step", "steps[]"):
+        why |= reasons(ROOFLINE_POINTS.fields, prefix, page.unknown, "ops[]")
+    why |= reasons(ROOFLINE_OPS.fields, "ops[]", page.unknown)
+    if "ops" in page.unknown:
+        why["program.total_time_ps"] = page.unknown["ops"]
+    return document(head("roofline", asked.run, ops.hosts, ops.warnings), body, why)
+
+
+def _points(points: RooflinePoints) -> list[dict[str, object]]:
+    return table_records(ROOFLINE_POINTS, points, range(len(points)))
+
+
+def csv(page: RooflinePage, asked: Asked) -> str:
+    """The program, the average step, the steps and the ops; `kind` tells them apart."""
+    points = (("program", page.program), ("average step", page.average_step), ("step", page.steps))
+    parts: list[tuple[str, RowColumns]] = [
+        (kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points
+    ]
+    parts.append(("op", columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))))
+    return parts_csv("kind", ROOFLINE_OPS.json, parts)
+
+
+def markdown(page: RooflinePage, asked: Asked) -> str:
+    """Peaks, program and steps, ops, and what is unknown."""
+    ops = page.ops
+    lines = markdown_head("Roofline", ops, asked.run.name)
+    lines += figures_table([*time_rows(ops), *peak_rows(ops)])
+    points = [*_point_rows(page.program), *_point_rows(page.average_step)]
+    points += [[f"step {name}", *figures] for name, *figures in _point_rows(page.steps)]
+    lines += rows_table("Program and steps", ROOFLINE_POINTS, points)
+    title = "Ops" if page.with_infeed else "Ops without infeed and outfeed"
+    lines += main_table(title, ROOFLINE_OPS, ops, _rows(page, asked.most_rows), int(page.counts.sum()))
+    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+
+
+def _point_rows(points: RooflinePoints) -> list[list[str]]:
+    return markdown_rows(ROOFLINE_POINTS, points, range(len(points)))
+
+
+def text(page: RooflinePage, asked: Asked) -> str:
+    """Peaks, the plot, and the table of ops."""
+    from tpuprof.tui.pages.ops.roofline import figures, plot  # noqa: PLC0415 - for text alone
+
+    ops, glyphs = page.ops, asked.look.glyphs
+
+    def lines(width: int) -> list[Line]:
+        shown = screen_columns(ROOFLINE_OPS, ops, glyphs)
+        return [
+            *text_head(f"Roofline of {asked.run.name}", ops, width, glyphs, machine=False),
+            *figures(page, width, glyphs),
+            *plot(page, width, PLOT_HEIGHT, glyphs),
+            *text_table(shown, range(len(ops)), asked.most_rows, width, glyphs),
+            *text_notes(ops.warnings, page.unknown, width, glyphs),
+        ]
+
+    return page_text(lines, asked.look)
+
+
+def _rows(page: RooflinePage, limit: int) -> NDArray[np.int64]:
+    """At most `limit` rows of the ops that count, all for 0."""
+    rows = np.flatnonzero(page.counts)
+    return rows[:limit] if limit else rows
+
+
+REPORT = Report(
+    read=read,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(ROOFLINE_POINTS, ROOFLINE_OPS),
+    figures=DEVICE,
+    warnings=lambda page: page.ops.warnings,
+)

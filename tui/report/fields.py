@@ -1,0 +1,330 @@
+"""Fields: a quantity of a page, written once.
+
+A field knows its key in JSON, its headings, its unit, where its values come from, why one may be unknown, how it sorts
+and what it means. The keys of JSON, the columns of CSV, Markdown and the screen, the order of rows, the reasons for
+what is null, the help and `report PAGE --describe` all come from it.
+
+A page has figures, of which there is one each, and tables, whose fields have a value a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tpuprof.tui.draw.layout import clean, cut_middle
+from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.table import Cells, Column
+from tpuprof.tui.report.units import Unit, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = Sequence[int] | NDArray[np.integer[Any]]
+
+Source = TypeVar("Source")
+"""What fields read: a page, or the part of it that a table is of."""
+
+RowColumns = Mapping[str, Sequence[Value]]
+"""Columns of a table by key, as JSON and CSV hold them."""
+
+NO_REASON = "the profile does not tell"
+
+
+def _plain_style(_: object) -> Key:
+    return "text"
+
+
+@dataclass(frozen=True, slots=True)
+class OnScreen(Generic[Source]):
+    """How a field looks as a column on the screen.
+
+    Attributes:
+        name: what the table is sorted by when this column is chosen, in messages too; empty where it can't be.
+        title: its heading.
+        width: cells, without the blank that stands before it.
+        style: the style key of a stored value.
+        words: writes a stored value, where the unit's words are not it.
+        cells: draws the rows that show, where words and style alone do not.
+        fixed, grows, keeps_style: see `tui.draw.table.Column`.
+    """
+
+    name: str
+    title: str
+    width: int
+    style: Callable[[Any], Key] = _plain_style
+    words: Callable[[Any, bool], str] | None = None
+    cells: Callable[[Source, Glyphs], Cells] | None = None
+    is_left: bool = False
+    fixed: bool = False
+    grows: bool = False
+    keeps_style: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Generic[Source]):
+    """One quantity of a table.
+
+    Attributes:
+        key: in JSON and CSV; a dot makes an object within the row.
+        unit: how its values are written.
+        read: the stored values of some rows, in their order.
+        meaning: what it says, in a sentence; with a formula and its source where it is computed.
+        null: why a value may be unknown; empty where it never is.
+        heading: of its column in Markdown.
+        screen: how it looks as a column on the screen; None where it is none.
+        sort: what all rows are sorted by, where that is not the stored values.
+        filter: what a filter calls it; empty where it can't look at it.
+        filter_unknown: what a filter reads where it is unknown.
+    """
+
+    key: str
+    unit: Unit
+    read: Callable[[Source, Rows], Sequence[Any] | NDArray[Any]]
+    meaning: str
+    null: str = ""
+    heading: str = ""
+    screen: OnScreen[Source] | None = None
+    sort: Callable[[Source], Sequence[Any] | NDArray[Any]] | None = None
+    filter: tuple[str, ...] = ()
+    filter_unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Source]):
+    """The fields of a table, and which of them each format shows, in which order.
+
+    Attributes:
+        key: of its list in JSON.
+        fields: all of them.
+        json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty.
+        length: how many rows there are.
+    """
+
+    key: str
+    fields: tuple[Field[Source], ...]
+    length: Callable[[Source], int]
+    json: tuple[str, ...]
+    csv: tuple[str, ...] = ()
+    markdown: tuple[str, ...] = ()
+    screen: tuple[str, ...] = ()
+    by_key: Mapping[str, Field[Source]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_key", {one.key: one for one in self.fields})
+
+    def chosen(self, keys: Sequence[str]) -> list[Field[Source]]:
+        """The fields of some keys, in their order."""
+        return [self.by_key[key] for key in keys]
+
+    @property
+    def sorted_by(self) -> dict[str, Field[Source]]:
+        """The fields that the rows can be sorted by on the screen, by the names of their columns."""
+        found: dict[str, Field[Source]] = {}
+        for one in self.chosen(self.screen):
+            if one.screen is not None and one.screen.name:
+                found.setdefault(one.screen.name, one)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Figure(Generic[Source]):
+    """A quantity of which a page has one.
+
+    Attributes:
+        key: in JSON, dotted for an object within an object; empty where JSON has it not.
+        unit: how it is written.
+        read: its stored value, None where it is unknown.
+        meaning, null: as of a `Field`.
+        heading: how Markdown and text call it; empty where they leave it out.
+    """
+
+    key: str
+    unit: Unit
+    read: Callable[[Source], Any]
+    meaning: str
+    null: str = ""
+    heading: str = ""
+
+
+def first(number: int, limit: int) -> range:
+    """The first `limit` of so many rows, all of them for 0."""
+    return range(min(number, limit) if limit else number)
+
+
+# --- for machines
+
+
+def columns(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> dict[str, list[Value]]:
+    """The values of some rows by key, as JSON and CSV hold them; of all keys of JSON where none are given."""
+    chosen = table.chosen(keys or table.json)
+    return {one.key: one.unit.machine(_stored(one, source, rows)) for one in chosen}
+
+
+def records(columns: RowColumns) -> list[dict[str, object]]:
+    """The rows as objects; keys with a dot make objects within them, at the place of the first such key."""
+    plain: list[str] = []
+    values: list[Iterable[object]] = []
+    groups: dict[str, list[str]] = {}
+    for key in columns:
+        group, dot, name = key.partition(".")
+        if dot:
+            groups.setdefault(group, []).append(name)
+    for key in columns:
+        group, dot, _ = key.partition(".")
+        if not dot:
+            plain.append(key)
+            values.append(columns[key])
+        elif group not in plain:
+            names = groups[group]
+            parts = zip(*(columns[f"{group}.{name}"] for name in names), strict=True)
+            plain.append(group)
+            values.append([dict(zip(names, part, strict=True)) for part in parts])
+    return [dict(zip(plain, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def table_records(table: Table[Source], source: Source, rows: Rows) -> list[dict[str, object]]:
+    """Some rows of a table as JSON holds them."""
+    return records(columns(table, source, rows))
+
+
+def figure_values(figures: Sequence[Figure[Source]], source: Source) -> dict[str, object]:
+    """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
+    found: dict[str, object] = {}
+    for figure in figures:
+        if not figure.key:
+            continue
+        *groups, name = figure.key.split(".")
+        inner = found
+        for group in groups:
+            inner = inner.setdefault(group, {})  # type: ignore[assignment]
+        inner[name] = figure.unit.machine([figure.read(source)])[0]
+    return found
+
+
+def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str], rows: str = "") -> dict[str, str]:
+    """Why values of rows are null, by dotted key with the rows' prefix, ``ops[].flops``.
+
+    Args:
+        prefix: of the rows in the document, ``ops[]``.
+        unknown: what the page says, which goes before what the fields say; its keys of rows begin with `rows`.
+        rows: the prefix in `unknown`, where it is another one.
+    """
+    found = {f"{prefix}.{one.key}": one.null for one in fields if one.null}
+    start = f"{rows or prefix}."
+    said = {f"{prefix}.{key[len(start) :]}": why for key, why in unknown.items() if key.startswith(start)}
+    return {**found, **said}
+
+
+def figure_reasons(figures: Iterable[Figure[Any]]) -> dict[str, str]:
+    """Why figures are null, by dotted key."""
+    return {figure.key: figure.null for figure in figures if figure.key and figure.null}
+
+
+# --- for people
+
+
+def markdown_rows(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> list[list[str]]:
+    """Some rows of a table as people read them, a text a column of Markdown."""
+    shown = table.chosen(keys or table.markdown)
+    cells = [[one.unit.words(value, False) for value in _values(_stored(one, source, rows))] for one in shown]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
+    """Headings and figures as people read them."""
+    return [(one.heading, one.unit.words(one.read(source), False)) for one in figures if one.heading]
+
+
+def screen_columns(table: Table[Source], source: Source, glyphs: Glyphs) -> list[Column]:
+    """The columns of a table on the screen, the most important first."""
+    return [_column(one, one.screen, source, glyphs) for one in table.chosen(table.screen) if one.screen is not None]
+
+
+def _column(one: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs) -> Column:
+    cells = look.cells(source, glyphs) if look.cells is not None else partial(_cells, one, look, source, glyphs)
+    return Column(
+        key=look.name,
+        title=look.title,
+        width=look.width,
+        cells=cells,
+        right=not (one.unit.is_text or look.is_left),
+        fixed=look.fixed,
+        grows=look.grows,
+        keeps_style=look.keeps_style,
+    )
+
+
+def _cells(
+    one: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
+) -> list[Span]:
+    ascii_only = glyphs.name == "ascii"
+    words, style = look.words or one.unit.words, look.style
+    values = _values(_stored(one, source, rows))
+    if not one.unit.is_text:
+        return [(words(value, ascii_only), style(value)) for value in values]
+    if look.grows:
+        return [(clean(words(value, ascii_only), ascii_only), style(value)) for value in values]
+    return [
+        (cut_middle(clean(words(value, ascii_only), ascii_only), look.width, glyphs), style(value)) for value in values
+    ]
+
+
+def _stored(one: Field[Source], source: Source, rows: Rows) -> Sequence[Any] | NDArray[Any]:
+    """The stored values of some rows; an array takes no empty range for an index."""
+    return one.read(source, rows) if len(rows) else ()
+
+
+def _values(stored: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
+    return stored if isinstance(stored, Sequence) else stored.tolist()
+
+
+# --- order
+
+
+def order(table: Table[Source], source: Source, name: str, descending: bool) -> NDArray[np.int64]:
+    """All rows in the order of a column of the screen: unknown ones last, ties as they are.
+
+    Raises:
+        KeyError: there is no such column.
+    """
+    import numpy  # noqa: PLC0415 - not needed to print a list of runs
+
+    one = table.sorted_by[name]
+    values = one.sort(source) if one.sort is not None else _stored(one, source, range(table.length(source)))
+    if isinstance(values, Sequence):
+        values = _ranks(values) if one.unit.is_text else [numpy.nan if value is None else value for value in values]
+    # Doubles tell picoseconds apart for two hours.
+    numbers = numpy.asarray(values).astype(numpy.float64)
+    numbers = numpy.where(numpy.isnan(numbers), numpy.inf, -numbers if descending else numbers)
+    return numpy.argsort(numbers, kind="stable").astype(numpy.int64)
+
+
+def is_descending(table: Table[Any], name: str) -> bool:
+    """The natural direction of a column: texts go from A to Z, all others show the largest first."""
+    return not table.sorted_by[name].unit.is_text
+
+
+def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> dict[str, Sequence[str]]:
+    """What a filter reads of all rows, by the names that it has for fields; blank where the table has no such field."""
+    rows = range(table.length(source))
+    found: dict[str, Sequence[str]] = dict.fromkeys(names, [""] * len(rows))
+    for one in table.fields:
+        wanted = [name for name in one.filter if name in found]
+        if wanted:
+            values = _stored(one, source, rows)
+            texts: Sequence[str] = values  # type: ignore[assignment]
+            if None in values:
+                texts = [value or one.filter_unknown for value in values]
+            found.update(dict.fromkeys(wanted, texts))
+    return found
+
+
+def _ranks(texts: Sequence[str | None]) -> list[int]:
+    """The place of each text among the distinct ones, in alphabetical order."""
+    known = [text or "" for text in texts]
+    rank = {text: place for place, text in enumerate(sorted(set(known)))}
+    return [rank[text] for text in known]

@@ -1,0 +1,76 @@
+"""Pages as GitHub-flavoured Markdown, to paste into an issue; nothing in a profile's strings is taken as markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.report.fields import Source, Table, markdown_rows
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+# An underscore inside a word is no markup, and names of ops are full of them.
+_MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def page_head(title: str, hosts: Sequence[str], machine: str, simulated: bool, warnings: Sequence[str]) -> list[str]:
+    """Title, hosts, what the program ran on, and warnings."""
+    lines = [f"# {escaped(title)}", "", f"- hosts: {escaped(', '.join(hosts))}", f"- ran on: {escaped(machine)}"]
+    lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []
+    return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
+
+
+def figures_table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """The section of figures."""
+    return ["", "## Figures", "", *table(("figure", "value"), "lr", rows)]
+
+
+def main_table(
+    title: str, fields: Table[Source], source: Source, rows: Rows, whole: int, keys: Sequence[str] = ()
+) -> list[str]:
+    """A section with some of the `whole` rows of a table, and how many are not in it; nothing for an empty one."""
+    cells = markdown_rows(fields, source, rows, keys)
+    lines = rows_table(title, fields, cells, keys)
+    return [*lines, "", f"Not shown: {count(whole - len(cells))} more."] if cells and whole > len(cells) else lines
+
+
+def rows_table(
+    title: str, fields: Table[Source], cells: Sequence[Sequence[str]], keys: Sequence[str] = ()
+) -> list[str]:
+    """A section with rows that are written already, under the headings of a table; nothing for an empty one."""
+    if not cells:
+        return []
+    chosen = fields.chosen(keys or fields.markdown)
+    sides = "".join("l" if one.unit.is_text else "r" for one in chosen)
+    return ["", f"## {title}", "", *table([one.heading for one in chosen], sides, cells)]
+
+
+def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> list[str]:
+    """The section of what is unknown and why, but for some keys; nothing where all is known."""
+    told = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items() if key not in silent]
+    return ["", "## Unknown", "", *told] if told else []
+
+
+def table(head: Sequence[str], sides: str, rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; `sides` has an `l` or an `r` a column."""
+    ruler = ["---:" if side == "r" else "---" for side in sides]
+    return [_row(head), _row(ruler), *(_row([escaped(cell) for cell in row]) for row in rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped(text: str) -> str:
+    """Text that reads as itself: on one line, no character of it markup."""
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
+
+
+def joined(lines: Sequence[str]) -> str:
+    """The document without empty lines next to each other, and with a newline at its end."""
+    kept = [line for at, line in enumerate(lines) if line or (at and lines[at - 1])]
+    return "\n".join(kept).rstrip("\n") + "\n"

@@ -1,0 +1,106 @@
+"""How a page is printed: what a call asks for, how the page is read, and a writer a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.draw.spans import Glyphs
+    from tpuprof.tui.report.fields import Figure, Table
+    from tpuprof.tui.report.output import Produce
+
+Format = Literal["text", "json", "csv", "md", "perfetto"]
+FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")
+"""Formats that every page has."""
+
+WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", "perfetto")
+"""Formats that hold rows or events alone; what there is to warn of goes to standard error."""
+
+Content = TypeVar("Content")
+"""What is read of a run to print a page: the page itself, or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a text report looks: its width in cells, its characters, and whether it has ANSI colours."""
+
+    width: int
+    ascii_only: bool
+    color: bool
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters to draw with; without colours areas are told apart by letters."""
+        from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN  # noqa: PLC0415 - JSON draws nothing
+
+        return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a call of `report` asks for.
+
+    Attributes:
+        logdir: where the path led.
+        run_name: which run, or the beginning of its name; None for the newest.
+        host: the one host to print; None for all of them.
+        session: opens a run, with progress on standard error.
+        form: in which format.
+        look: how text looks.
+        limit: rows of the main table, 0 for all; None where the call leaves it to the page.
+        options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
+        only_hlo: the path leads to compiled modules without a profile.
+    """
+
+    logdir: Logdir
+    run_name: str | None
+    host: str | None
+    session: Callable[[Run], Session]
+    form: Format
+    look: Look
+    limit: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    only_hlo: bool = False
+
+    @property
+    def run(self) -> Run:
+        """The run that is asked for.
+
+        Raises:
+            ProfileError: there is none of that name.
+        """
+        return self.logdir.find_run(self.run_name)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of the main table, 0 for all."""
+        return self.limit or 0
+
+
+Writer = Callable[[Content, Asked], "str | Iterable[str] | Produce"]
+"""Prints a page: as a text, as its pieces one after the other, or as a function that writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Generic[Content]):
+    """How a page is read and printed.
+
+    Attributes:
+        read: reads it from a run.
+        writers: prints it, a function a format.
+        tables, figures: what it holds, for `--describe`.
+        warnings: what the formats that hold rows or events alone leave to standard error.
+        check: sees, before any work, that the page's own options, the format and the limit go together; raises
+            `ProfileError`.
+    """
+
+    read: Callable[[Asked], Content]
+    writers: Mapping[str, Writer[Content]]
+    tables: tuple[Table[Any], ...] = ()
+    figures: tuple[Figure[Any], ...] = ()
+    warnings: Callable[[Content], Sequence[str]] = lambda _: ()
+    check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None

@@ -1,0 +1,114 @@
+"""Units: how a quantity is written, for machines and for people.
+
+A page stores times in picoseconds, rates in FLOP/s or bytes/s and shares as fractions (0-1). A unit knows what of these
+stands in JSON and CSV (`machine`), where the key ends in the unit, and what a person reads (`words`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, percent, share, size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Value = str | int | float | bool | None
+"""What JSON and CSV hold of one row; None for what is unknown."""
+
+PS_PER_MS = 1e9
+_LARGEST_EXACT = 2**53
+_GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a quantity is written.
+
+    Attributes:
+        name: the unit of the machine's figure, as `report PAGE --describe` names it.
+        machine: a stored column as JSON and CSV hold it: an array, NaN where unknown, or a sequence, None where it is.
+        words: a stored figure as a person reads it; with True in ASCII characters only.
+        is_text: it is read, not compared: its column ends at the left, and sorts from A to Z.
+    """
+
+    name: str
+    machine: Callable[[Sequence[Any] | NDArray[Any]], list[Value]]
+    words: Callable[[Any, bool], str]
+    is_text: bool = False
+
+
+def plain(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    """Figures as they are stored; None for what is not finite."""
+    if isinstance(values, Sequence):
+        return list(values)
+    import numpy  # noqa: PLC0415 - there is an array, so it is loaded
+
+    found: list[Value] = values.tolist()
+    if values.dtype.kind != "f":
+        return found
+    known = numpy.isfinite(values)
+    return found if known.all() else [value if is_known else None for value, is_known in zip(found, known, strict=True)]
+
+
+def divided(by: float) -> Callable[[Sequence[Any] | NDArray[Any]], list[Value]]:
+    """Figures in a larger unit than they are stored in."""
+
+    def machine(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+        if isinstance(values, Sequence):
+            return [None if value is None else value / by for value in values]
+        return plain(values / by)
+
+    return machine
+
+
+def hundredfold(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    """Fractions (0-1) as percentages."""
+    if isinstance(values, Sequence):
+        return [None if value is None else 100 * value for value in values]
+    return plain(100 * values)
+
+
+def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    """Counts that are stored as doubles, whole numbers as such while a double tells each from the next one."""
+    return [_whole(value) for value in (values if isinstance(values, Sequence) else values.tolist())]
+
+
+def _whole(value: float) -> Value:
+    if value.is_integer():
+        return int(value) if abs(value) < _LARGEST_EXACT else value
+    return value if math.isfinite(value) else None
+
+
+def _known_texts(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    return [value or None for value in values]
+
+
+def milliseconds(ps: float | None) -> float | None:
+    """One time in picoseconds as JSON and CSV give it in milliseconds; None stays None."""
+    return None if ps is None else ps / PS_PER_MS
+
+
+def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
+    return lambda value, _: write(value)
+
+
+TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
+FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
+COUNT = Unit("count", plain, _words(count))
+WHOLE = Unit("count", whole_numbers, _words(count))
+NUMBER = Unit("number", plain, lambda value, _: UNKNOWN if value is None else str(value))
+TIME_PS = Unit("ps", plain, duration)
+TIME_MS = Unit("ms", divided(PS_PER_MS), duration)
+PERCENT = Unit("percent", plain, _words(percent))
+SHARE = Unit("fraction, 0-1", plain, _words(share))
+SHARE_PERCENT = Unit("percent", hundredfold, _words(share))
+GFLOPS = Unit("GFLOP/s", divided(_GIGA), lambda value, _: flop_rate(None if value is None else value / _GIGA))
+GIGABYTES = Unit("GB/s", divided(_GIGA), lambda value, _: byte_rate(value))
+INTENSITY = Unit("FLOP/byte", plain, _words(intensity))
+BYTES = Unit("bytes", plain, _words(binary_size))
+FILE_BYTES = Unit("bytes", plain, _words(size))
