@@ -1,0 +1,426 @@
+"""The rules of the house: where code lives, and what may import what.
+
+Sources are read and not imported. What breaks a rule today is listed in `EXCEPTIONS`, which can only shrink: a test
+fails where a rule is broken anew, and where an exception holds no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.support.imports import (
+    NAMESPACE,
+    ROOT,
+    Source,
+    circles,
+    entry,
+    imports_between_entries,
+    imports_in_program,
+    imports_of,
+    program,
+    way_at_start,
+)
+
+MOST_ENTRIES = 12
+MOST_LINES = 520
+
+ORDERS = {
+    "parsers": (
+        *("base", "files", "formats", "capture", "ops", "steps", "memory", "timeline", "hosts"),
+        *("pages", "session", "diff"),
+    ),
+    "parsers/formats": ("proto", "xspace", "hlo"),
+    "parsers/pages": (
+        *("common", "findings", "memory", "memory_profile", "ops", "inference", "hosts", "overview", "input"),
+    ),
+    "tui": ("demo", "draw", "terminal", "report", "widgets", "pages", "app", "cli", "__main__"),
+}
+"""What lies in a folder, from the ground up: each imports itself and what stands before it."""
+
+DATA = ("golden", "hashes", "tests/demo/modules")
+"""Folders of data, which may hold any number of files."""
+
+SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")
+SCREEN_FILES = re.compile(r"tui/pages/\w+/(?:(?:\w+_)?view\w*|screen|app|popup)\.py")
+"""A page's files that may know Textual."""
+
+PAGE_MODULE = re.compile(r"\btui\.pages\.\w[\w.]*")
+NOT_IMPORTED = re.compile(r"^(?! *(?:from|import) ).*\btui\.pages\.", re.MULTILINE)
+"""A line that names a module of a page and imports nothing."""
+
+EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "absolute imports": {},
+    "circles of modules": {},
+    "circles of folders": {},
+    "order of parsers": {},
+    "order of parsers/formats": {},
+    "order of parsers/pages": {},
+    "order of tui": {
+        "tui/report/render.py": (
+            "tui.pages.overview.report_csv",
+            "tui.pages.overview.report_json",
+            "tui.pages.overview.report_markdown",
+            "tui.pages.overview.report_text",
+            "tui.pages.runs.report_csv",
+            "tui.pages.runs.report_json",
+            "tui.pages.runs.report_markdown",
+            "tui.pages.runs.report_text",
+        ),
+    },
+    "pages apart": {},
+    "page modules": {
+        "tui/app/app.py": (
+            "tui.pages.input.view",
+            "tui.pages.memory.view",
+            "tui.pages.ops.view",
+            "tui.pages.overview.view",
+            "tui.pages.timeline.measured",
+            "tui.pages.timeline.view",
+        ),
+        "tui/app/jumps.py": ("tui.pages.memory.view", "tui.pages.oom.screen", "tui.pages.overview.findings"),
+        "tui/app/listings.py": ("tui.pages.overview.drawing", "tui.pages.overview.headline"),
+        "tui/app/loader.py": (
+            "tui.pages.hosts.drawing",
+            "tui.pages.memory.module_view",
+            "tui.pages.memory.modules",
+            "tui.pages.ops.shelf",
+            "tui.pages.timeline.event_details",
+            "tui.pages.timeline.measured",
+            "tui.pages.timeline.page",
+        ),
+        "tui/app/loading.py": (
+            "tui.pages.input.view",
+            "tui.pages.memory.view",
+            "tui.pages.ops.view",
+            "tui.pages.overview.view",
+            "tui.pages.timeline.view",
+        ),
+        "tui/app/messages.py": ("tui.pages.memory.modules", "tui.pages.ops.shelf"),
+        "tui/app/watching.py": ("tui.pages.diff.screen", "tui.pages.hosts.popup", "tui.pages.runs.popup"),
+        "tui/cli/diff.py": (
+            "tui.pages.diff.app",
+            "tui.pages.diff.report.csv",
+            "tui.pages.diff.report.json",
+            "tui.pages.diff.report.markdown",
+            "tui.pages.diff.report.text",
+        ),
+        "tui/cli/main.py": (
+            "tui.pages.hosts.report",
+            "tui.pages.inference.report",
+            "tui.pages.input.report",
+            "tui.pages.memory.report.profile",
+            "tui.pages.memory.report.report",
+            "tui.pages.memory.report.rows",
+            "tui.pages.ops.report.render",
+            "tui.pages.timeline.report.report",
+            "tui.pages.timeline.report.rows",
+        ),
+        "tui/cli/oom.py": ("tui.pages.oom.app", "tui.pages.oom.report.report"),
+        "tui/report/render.py": (
+            "tui.pages.overview.report_csv",
+            "tui.pages.overview.report_json",
+            "tui.pages.overview.report_markdown",
+            "tui.pages.overview.report_text",
+            "tui.pages.runs.report_csv",
+            "tui.pages.runs.report_json",
+            "tui.pages.runs.report_markdown",
+            "tui.pages.runs.report_text",
+        ),
+    },
+    "packages of others": {},
+    "Textual": {
+        "tui/pages/timeline/measured.py": ("tui.widgets.line_canvas",),
+        "tui/terminal/editor.py": ("textual.app.App", "textual.app.SuspendNotSupported"),
+    },
+    "twins": {"tui/app": ("loader, loading",)},
+    "choice of a writer": {
+        "tui/cli/diff.py": ("diff_report",),
+        "tui/pages/hosts/report.py": ("hosts_report",),
+        "tui/pages/inference/report.py": ("inference_report",),
+        "tui/pages/input/report.py": ("input_report",),
+        "tui/pages/memory/report/profile.py": ("memory_profile_report",),
+        "tui/pages/memory/report/report.py": ("memory_report",),
+        "tui/pages/oom/report/report.py": ("oom_report",),
+        "tui/pages/ops/report/render.py": ("_framework_ops", "_op_profile", "_ops", "_roofline"),
+        "tui/pages/timeline/report/report.py": ("timeline_report",),
+        "tui/report/render.py": ("overview_report", "runs_report"),
+    },
+}
+"""What breaks a rule today, by rule and by path."""
+
+CROWDED = {"parsers/memory/oom/read": 13}
+"""Folders of more than `MOST_ENTRIES` entries today, and how many they have."""
+
+LONG = {
+    "tests/parsers/files/test_logdir.py": 985,
+    "tests/tui/cli/test_cli.py": 684,
+    "tui/cli/main.py": 532,
+    "tui/pages/timeline/state.py": 576,
+}
+"""Files of more than `MOST_LINES` lines today, and how many they have."""
+
+
+def hold(rule: str, breaches: Set[tuple[str, str]], advice: str) -> None:
+    """Fails where a rule is broken anew, and where an exception from it holds no more.
+
+    Args:
+        breaches: pairs of a path and of what is wrong there.
+        advice: what to do about it.
+    """
+    exceptions = {(path, what) for path, many in EXCEPTIONS[rule].items() for what in many}
+    lines = [f"{path} ({rule}): {what}. {advice}" for path, what in sorted(breaches - exceptions)]
+    for path, what in sorted(exceptions - breaches):
+        lines.append(f"{path}: {what} breaks the rule no more. Take it out of EXCEPTIONS[{rule!r}].")
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def hold_below(most: int, sizes: Mapping[str, int], exceptions: Mapping[str, int], unit: str, advice: str) -> None:
+    """Fails where something is too large anew, an exception has grown, or an exception is no longer too large."""
+    lines = []
+    for path, size in sizes.items():
+        if size > max(most, exceptions.get(path, 0)):
+            lines.append(f"{path} has {size} {unit}, {most} are the most. {advice}")
+    for path in exceptions:
+        if sizes.get(path, 0) <= most:
+            lines.append(f"{path} is no longer too large. Take it out of the exceptions.")
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def hold_order(folder: str) -> None:
+    """Fails where something imports against the order of a folder, or the order is not of what lies there."""
+    order, edges = ORDERS[folder], imports_between_entries(folder)
+    breaches = {(folder, f"{name} has no place in ORDERS") for name in edges.keys() - {*order, "__init__"}}
+    breaches |= {(folder, f"{name} stands in ORDERS and is not there") for name in set(order) - edges.keys()}
+    for user, uses in edges.items():
+        for used, pairs in uses.items():
+            if {user, used} <= set(order) and order.index(user) < order.index(used):
+                breaches |= pairs
+    advice = f"Imports go downwards in the order {', '.join(order)}: move what both need down."
+    hold(f"order of {folder}", breaches, advice)
+
+
+def folders(*tops: str) -> Iterator[Path]:
+    """Folders with sources or data, from the repository's root; not what tools leave behind."""
+    for top in tops:
+        for folder in (ROOT / top, *sorted((ROOT / top).rglob("*/"))):
+            path = folder.relative_to(ROOT)
+            if folder.is_dir() and not any(part == "__pycache__" or part.startswith(".") for part in path.parts):
+                yield path
+
+
+def entries(folder: Path) -> list[str]:
+    """The names in a folder that count: no `__init__.py`, `py.typed`, and nothing that is built."""
+    names = sorted(path.name for path in (ROOT / folder).iterdir())
+    uncounted = ("__init__.py", "py.typed", "__pycache__")
+    return [
+        name
+        for name in names
+        if name not in uncounted and not name.startswith(".") and not name.endswith((".so", ".pyd"))
+    ]
+
+
+def python_files(*tops: str) -> Iterator[Path]:
+    """Python files that people write."""
+    for folder in folders(*tops):
+        yield from (folder / name for name in entries(folder) if name.endswith(".py") and not name.endswith("_pb2.py"))
+
+
+def test_the_reader_sees_every_import() -> None:
+    """Imports in functions, classes, branches and for the type checker, whichever way they are written."""
+    text = """
+import a, b.c as d
+from e import f
+from .g import h
+if TYPE_CHECKING:
+    import i
+else:
+    import j
+try:
+    import k
+except ImportError:
+    import l
+class M:
+    import m
+    def n(self):
+        with o:
+            from p.q import r
+"""
+    seen = {each.name: each.at_start for each in imports_of(ast.parse(text).body)}
+    at_start = dict.fromkeys(["a", "b.c", "e.f", ".g.h", "j", "k", "l", "m"], True)
+    assert seen == {**at_start, "i": False, "p.q.r": False}
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "b", "d"}, "d": set()}) == [("b", "c", "b")]
+
+
+def test_imports_are_absolute() -> None:
+    """Where a module lies is read off the import."""
+    relative = {
+        (source.path, each.name) for source in program().values() for each in source.imports if each.name[0] == "."
+    }
+    hold("absolute imports", relative, f"Write the name from `{NAMESPACE}` on.")
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Neither modules, nor the files and subfolders of a folder, import each other; type-only imports count."""
+    advice = "Move what they share to the one that imports nothing of the others, or further down."
+    modules = {(program()[circle[0]].path, " > ".join(circle)) for circle in circles(imports_in_program())}
+    hold("circles of modules", modules, advice)
+    between = set()
+    for folder in folders("parsers", "tui"):
+        if folder.as_posix() not in ORDERS:
+            edges = {user: uses.keys() for user, uses in imports_between_entries(folder.as_posix()).items()}
+            between |= {(folder.as_posix(), " > ".join(circle)) for circle in circles(edges)}
+    hold("circles of folders", between, advice)
+
+
+def test_folders_of_parsers_import_downwards() -> None:
+    """What lies nearer to the bytes knows nothing of what is made from it."""
+    hold_order("parsers")
+    hold_order("parsers/formats")
+
+
+def test_folders_of_tui_import_downwards() -> None:
+    """Drawing and reports know no page, pages know no app."""
+    hold_order("tui")
+
+
+def test_pages_of_parsers_import_downwards() -> None:
+    """A page is made of pages below it, and none of itself over a detour."""
+    hold_order("parsers/pages")
+
+
+def test_no_page_imports_another() -> None:
+    """What two pages draw lies in `tui/draw`."""
+    breaches, pages = set(), page_folders()
+    for page, uses in imports_between_entries("tui/pages").items():
+        for used, pairs in uses.items():
+            if {page, used} <= pages:
+                breaches |= pairs
+    hold("pages apart", breaches, "Move what both pages need to tui/draw, tui/report or tui/widgets.")
+
+
+def page_folders() -> set[str]:
+    """Names of the pages' folders in `tui/pages`."""
+    paths = [source.path.split("/") for source in program().values()]
+    return {parts[2] for parts in paths if parts[:2] == ["tui", "pages"] and len(parts) > 3}
+
+
+def test_only_the_registry_names_page_modules() -> None:
+    """A page is one line in one registry: nobody else imports its modules, or names them in a string."""
+    breaches, pages = set(), page_folders()
+    for source in program().values():
+        page = entry(source, "tui/pages")
+        if page and page not in pages:
+            continue  # the registry
+        named = {name for name in source.imported() if name.startswith("tui.pages.")} | page_modules_in_strings(source)
+        for name in named:
+            folder = name.split(".")[2]
+            if folder in pages and folder != page:
+                breaches.add((source.path, name))
+    hold("page modules", breaches, "Ask the registry, tui/pages/__init__.py, for the page's part.")
+
+
+def page_modules_in_strings(source: Source) -> set[str]:
+    """Modules of pages that strings of a module name, its docstrings aside."""
+    if NOT_IMPORTED.search(source.text) is None:  # for the sake of time
+        return set()
+    nodes = list(ast.walk(source.tree()))
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    strings = [node.value for node in nodes if isinstance(node, ast.Constant) and node not in docstrings]
+    return {match[0] for text in strings if isinstance(text, str) for match in PAGE_MODULE.finditer(text)}
+
+
+def test_packages_of_others_stay_where_they_belong() -> None:
+    """`parsers` is a library without a screen, and only the capture speaks gRPC.
+
+    The contracts in pyproject.toml hold this for what is imported indirectly.
+    """
+    breaches = set()
+    for source in program().values():
+        strangers = {"grpc"} if entry(source, "parsers") != "capture" else set()
+        if entry(source, "parsers"):
+            strangers |= {"tui", "textual", "rich"}
+        breaches |= {(source.path, name) for name in source.imported() if name.partition(".")[0] in strangers}
+    hold("packages of others", breaches, "Hand in what is needed as an argument, or move the code to where it belongs.")
+
+
+def test_only_screens_know_textual() -> None:
+    """Reports and drawing import Textual neither for its types nor over what they import."""
+    breaches = set()
+    for source in program().values():
+        if source.path.startswith(SCREEN_FOLDERS) or SCREEN_FILES.fullmatch(source.path):
+            continue
+        breaches |= {(source.path, name) for name in source.imported() if name.partition(".")[0] == "textual"}
+        if way := way_at_start(source.module, "textual"):
+            breaches.add((source.path, way[1]))
+    advice = (
+        "Only tui/app, tui/widgets and the files view, screen, app and popup of a page may: move the screen's part."
+    )
+    hold("Textual", breaches, advice)
+
+
+def test_no_folder_is_crowded() -> None:
+    """A folder is taken in at a glance."""
+    sizes = {}
+    for folder in folders("parsers", "tui", "tests"):
+        path = folder.as_posix()
+        if folder.name not in DATA and path not in DATA:
+            sizes[path] = len(entries(folder))
+    hold_below(MOST_ENTRIES, sizes, CROWDED, "entries", "Put what belongs together into a subfolder, or into one file.")
+
+
+def test_no_file_is_long() -> None:
+    """A file is one thought."""
+    files = python_files("parsers", "tui", "tests")
+    sizes = {path.as_posix(): (ROOT / path).read_text("utf-8").count("\n") for path in files}
+    hold_below(MOST_LINES, sizes, LONG, "lines", "Take out the part that is a thought of its own.")
+
+
+def test_no_names_are_twins() -> None:
+    """Names in a folder that differ by -s, -er or -ing alone tell nobody which is which."""
+    breaches = set()
+    for folder in folders("parsers", "tui", "tests"):
+        twins = defaultdict(set)
+        for name in {PurePosixPath(name).stem for name in entries(folder) if not name.endswith((".proto", ".pyi"))}:
+            root = re.sub(r"(?:ings?|ers?|es?|s)$", "", name)
+            twins[re.sub(r"(.)\1$", r"\1", root)].add(name)
+        if folder.name not in DATA:
+            breaches |= {(folder.as_posix(), ", ".join(sorted(names))) for names in twins.values() if len(names) > 1}
+    hold("twins", breaches, "Name each for what it holds, or merge them.")
+
+
+def test_no_report_chooses_its_writer() -> None:
+    """A format is one writer that reads every page's fields, so no function compares a format with "json"."""
+    breaches = set()
+    for source in program().values():
+        if entry(source, "tui") and '"json"' in source.text:
+            for function in ast.walk(source.tree()):
+                if isinstance(function, ast.FunctionDef) and any(map(compares_with_json, ast.walk(function))):
+                    breaches.add((source.path, function.name))
+    hold("choice of a writer", breaches, "Give the page fields, and let tui/report write them in every format.")
+
+
+def compares_with_json(node: ast.AST) -> bool:
+    """Whether a piece of syntax is `… == "json"` or `case "json"`."""
+    operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    operands += [node.value] if isinstance(node, ast.MatchValue) else []
+    return any(isinstance(operand, ast.Constant) and operand.value == "json" for operand in operands)
+
+
+def test_pyproject_lists_every_package() -> None:
+    """Setuptools installs the folders that it is told of, and no others."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    listed = re.search(r"^\[tool\.setuptools\]\npackages = (\[.*?^\])", text, re.MULTILINE | re.DOTALL)
+    assert listed is not None, "pyproject.toml: [tool.setuptools] lists no packages"
+    folders_of_modules = {PurePosixPath(source.path).parent for source in program().values()}
+    missing = {NAMESPACE + ".".join(folder.parts) for folder in folders_of_modules} ^ set(ast.literal_eval(listed[1]))
+    assert not missing, f"pyproject.toml: put these into [tool.setuptools] packages, or take them out: {missing}"
+    bare = [folder.as_posix() for folder in folders_of_modules if not (ROOT / folder / "__init__.py").exists()]
+    assert not bare, f"give these folders an __init__.py: {bare}"
