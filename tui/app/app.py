@@ -449,7 +449,7 @@ class TpuprofApp(WatchingApp):
     @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
         tmux = load_tmux_buffer(text, self.environ)
-        self._post_if_running(Yanked(text, tmux, write_yank_file(text, self.environ)))
+        self._post_if_running(Yanked(text, tmux, write_yank_file(text)))
 
     def on_yanked(self, message: Yanked) -> None:
         """Gives the terminal what was copied, and says where it went."""

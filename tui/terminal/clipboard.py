@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+
+from tpuprof.parsers.base.folders import state_folder
 
 FILE_NAME = "yank.txt"
 _TMUX_SECONDS = 2.0
 
 
-def yank_file(environ: Mapping[str, str]) -> Path:
+def yank_file() -> Path:
     """``$XDG_STATE_HOME/tpuprof-tui/yank.txt``, by default below ``~/.local/state``."""
-    state = environ.get("XDG_STATE_HOME", "")
-    folder = (
-        Path(state)
-        if state and os.path.isabs(state)
-        else Path(environ.get("HOME") or "~").expanduser() / ".local/state"
-    )
-    return folder / "tpuprof-tui" / FILE_NAME
+    return Path(state_folder(), FILE_NAME)
 
 
-def write_yank_file(text: str, environ: Mapping[str, str]) -> str:
+def write_yank_file(text: str) -> str:
     """Writes the text to the file; returns its path, or why it could not be written."""
-    path = yank_file(environ)
+    path = yank_file()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")

@@ -284,7 +284,7 @@ class PageScreen(Screen[None]):
     @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
         in_tmux = load_tmux_buffer(text, self._environ)
-        message = Yanked(text, in_tmux, write_yank_file(text, self._environ))
+        message = Yanked(text, in_tmux, write_yank_file(text))
         if self.is_running:
             self.post_message(message)
 

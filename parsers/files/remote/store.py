@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import parse_qsl
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.remote.urls import split, without_login
 
@@ -32,14 +33,6 @@ _SPARE_BYTES = 64 << 20  # left free on the disk while there are copies to remov
 _COPY_NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 _SECRETS = re.compile(r"(x-amz-|x-goog-|sig$|signature|expires|policy|key-pair-id|token|access|key$|s[eprv]$)", re.I)
 _UNLOCKABLE = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-
-
-def cache_folder() -> str:
-    """``$XDG_CACHE_HOME/tpuprof-tui/remote``, by default below ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.expanduser("~/.cache")
-    return os.path.join(base, "tpuprof-tui", "remote")
 
 
 def cache_bound() -> int:
@@ -77,7 +70,7 @@ class Store:
     """The folder, as one process uses it; others may do so at the same time."""
 
     def __init__(self) -> None:
-        self.folder = cache_folder()
+        self.folder = os.path.join(cache_folder(), "remote")
         self.bound = cache_bound()
 
     def copies(self, key: str = "") -> list[tuple[str, os.stat_result]]:

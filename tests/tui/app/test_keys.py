@@ -353,7 +353,9 @@ def test_footer_follows_what_there_is() -> None:
 # --- copying
 
 
-def test_yank_says_where_it_went(tmp_path: Path) -> None:
+def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "j", "j", "y")
         await settled(pilot)
@@ -362,7 +364,7 @@ def test_yank_says_where_it_went(tmp_path: Path) -> None:
         await pilot.press("k")
         assert "Copied" not in frame(app)
 
-    play(act, make_app(environ={"XDG_STATE_HOME": str(tmp_path)}), width=160, height=40)
+    play(act, make_app(), width=160, height=40)
     written = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
     assert written == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general\n"
 

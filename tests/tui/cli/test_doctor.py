@@ -22,6 +22,14 @@ from tpuprof.tui.demo import demo_path
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
 
 
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are those of this process, and not of the environment that the doctor is told of."""
+    monkeypatch.setenv("HOME", ENVIRONMENT["HOME"])
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def logdir_lines(path: Path | str, environment: Mapping[str, str] = ENVIRONMENT) -> str:
     text = doctor_text(environment, str(path))
     content = text.split("\nLogdir ", 1)[1]
@@ -62,13 +70,14 @@ def test_the_terminal(extra: dict[str, str], words: tuple[str, ...]) -> None:
     assert "secret" not in text and "pts" not in text
 
 
-def test_folders_are_counted(tmp_path: Path) -> None:
+def test_folders_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copies = tmp_path / "cache" / "tpuprof-tui" / "remote"
     copies.mkdir(parents=True)
     (copies / "one").write_bytes(bytes(1500))
     (copies / "two").write_bytes(bytes(500))
-    environment = {**ENVIRONMENT, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    text = doctor_text(environment)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = doctor_text({**ENVIRONMENT, "HOME": str(tmp_path)})
     assert "cache        ~/cache/tpuprof-tui, 2.00 KB in 2 files" in text
     assert "state        ~/.local/state/tpuprof-tui, not there" in text
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.parsers.base.folders import cache_folder, state_folder
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.remote.urls import shown
 from tpuprof.tui.draw.format import size
@@ -47,7 +48,7 @@ def doctor_report(env: Mapping[str, str], path: str | None = None, markdown: boo
         ("Installed", _aligned(_installed())),
         ("Decoding core", _aligned(_core())),
         ("Terminal", _aligned(_terminal(env))),
-        ("Folders", _aligned(_folders(env))),
+        ("Folders", _aligned(_folders())),
     ]
     exit_code = EXIT_OK
     if path is not None:
@@ -134,15 +135,12 @@ def _terminal(env: Mapping[str, str]) -> list[tuple[str, str]]:
 def _clipboard(env: Mapping[str, str]) -> str:
     """Where a copied name goes."""
     tmux = "tmux's buffer, " if env.get("TMUX") else ""
-    return f"{tmux}the terminal (OSC 52), {yank_file(env)}"
+    return f"{tmux}the terminal (OSC 52), {yank_file()}"
 
 
-def _folders(env: Mapping[str, str]) -> list[tuple[str, str]]:
+def _folders() -> list[tuple[str, str]]:
     """What this program keeps where, and how much of it there is."""
-    cache = env.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(cache):
-        cache = os.path.join(env.get("HOME") or os.path.expanduser("~"), ".cache")
-    rows = [("cache", os.path.join(cache, DISTRIBUTION)), ("state", str(yank_file(env).parent))]
+    rows = [("cache", cache_folder()), ("state", state_folder())]
     return [(name, f"{folder}, {_folder_size(folder)}") for name, folder in rows]
 
 

@@ -22,7 +22,7 @@ from tests.support.servers.web import Web, serving
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.files.remote.cache import fetch, open_remote
-from tpuprof.parsers.files.remote.store import Store, cache_bound, cache_folder, url_key
+from tpuprof.parsers.files.remote.store import Store, cache_bound, url_key
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import open_source
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -487,9 +487,9 @@ def test_names_hold_no_secrets_and_signatures_do_not_count(cache: Path) -> None:
 def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == f"{tmp_path}/.cache/tpuprof-tui/remote"
+    assert Store().folder == f"{tmp_path}/.cache/tpuprof-tui/remote"
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == "/somewhere/tpuprof-tui/remote"
+    assert Store().folder == "/somewhere/tpuprof-tui/remote"
 
 
 def test_links_in_the_folder_are_not_followed(memory: Any, cache: Path, tmp_path: Path) -> None:

@@ -135,8 +135,9 @@ def test_hiding_sorting_and_filtering(diff: Diff) -> None:
     play(part)
 
 
-def test_copying(diff: Diff, tmp_path: Path) -> None:
-    screen = screen_of(diff, {"XDG_STATE_HOME": str(tmp_path)})
+def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    screen = screen_of(diff)
 
     async def part() -> None:
         async with on_stand(screen, 120, 24) as pilot:

@@ -185,9 +185,12 @@ def test_other_errors_of_the_log() -> None:
     play(part)
 
 
-def test_copying_twelve_lines(tmp_path: Path) -> None:
+def test_copying_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME")
+
     async def part() -> None:
-        async with on_stand(screen_of(environ={"HOME": str(tmp_path)}), 120, 30) as pilot:
+        async with on_stand(screen_of(), 120, 30) as pilot:
             await pilot.press("y")
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()
