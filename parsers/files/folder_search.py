@@ -17,6 +17,7 @@ from tpuprof.parsers.base.text import counted, natural_key
 NO_HOST_NAME = "(no host name)"
 
 MAGIC = re.compile(r"[*?\[]")
+_MOST_BESIDE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,58 @@ def host_name(name: str) -> str:
         if kind in ("profile", "riegeli") and f".{name}".endswith(suffix):
             return f".{name}"[: -len(suffix)][1:]
     return name
+
+
+# What lies beside the profiles in a run's folder; none of it is read, as all that it holds is computed from them.
+# TensorFlow 2.2 wrote the pages of its own analysis and a trace for a viewer. From 2.3 on the profile itself lies
+# beside them, and later the pages are gone.
+_PAGES = "pages that TensorFlow computed"
+_BESIDE: tuple[tuple[str, str], ...] = (
+    (".hlo_proto.pb", "compiled HLO modules"),
+    (".hlo.pb", "compiled HLO modules"),
+    (".trace.json.gz", "traces for a viewer"),
+    (".trace.json", "traces for a viewer"),
+    (".trace", "traces of TensorFlow 2.1 or older"),
+    (".overview_page.pb", _PAGES),
+    (".input_pipeline.pb", _PAGES),
+    (".tensorflow_stats.pb", _PAGES),
+    (".kernel_stats.pb", _PAGES),
+    (".memory_profile.json.gz", _PAGES),
+    (".overview_page.json", _PAGES),
+    (".input_pipeline.json", _PAGES),
+    (".memory_viewer.json", _PAGES),
+    (".op_profile.json", _PAGES),
+    (".pod_viewer.json", _PAGES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesBeside:
+    """Files of one kind in a run's folder.
+
+    Attributes:
+        kind: what they are, in the plural.
+        count: how many.
+        example: the name of one.
+    """
+
+    kind: str
+    count: int
+    example: str
+
+
+def files_beside(folder: str) -> tuple[FilesBeside, ...]:
+    """The files in a run's folder that are known by their names and are no profiles, by kind.
+
+    () for a single file that was opened alone, and for a folder that cannot be listed. At most `_MOST_BESIDE` names are
+    looked at.
+    """
+    by_kind: dict[str, list[str]] = {}
+    for name in sorted(names_in(folder, _MOST_BESIDE)):
+        kind = next((kind for suffix, kind in _BESIDE if f".{name}".endswith(suffix)), None)
+        if kind is not None:
+            by_kind.setdefault(kind, []).append(name)
+    return tuple(FilesBeside(kind, len(names), names[0]) for kind, names in by_kind.items())
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +18,18 @@ from dataclasses import dataclass, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.base.text import natural_key
-from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, SearchLimits, Walk, folders_above, identity
+from tpuprof.parsers.files.folder_search import (
+    DEFAULT_LIMITS,
+    MAGIC,
+    SearchLimits,
+    Walk,
+    folders_above,
+    identity,
+    kind_of,
+)
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
+from tpuprof.parsers.files.places import GONE
 from tpuprof.parsers.files.remote.urls import shown
-from tpuprof.parsers.files.run_state import UNREADABLE, State, agrees, hosts_state, is_profile, is_unfinished, run_state
 
 INTERVAL_SECONDS = 2.0
 """How often to look."""
@@ -36,6 +45,17 @@ MOST_LISTED = 16
 
 _FRESH_SECONDS = 3.0
 """A folder that changed so short a time ago may change again within the same tick of its clock."""
+
+MOST_FILES = 2_000
+"""Entries of a run's folder that are looked at."""
+
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".gstmp", "_.gstmp")
+
+State = tuple[tuple[str, int, int], ...]
+"""The files of a run at one moment: name, size and time of change (nanoseconds since 1970) of each, in order."""
+
+UNREADABLE: State = (("", -1, 0),)
+"""Of a run that is there, as far as one can tell, and cannot be looked at now."""
 
 _BELOW = SearchLimits(max_depth=4, max_entries=5_000)
 """How far a new folder is searched for runs."""
@@ -118,7 +138,7 @@ class LogdirWatch:
         tops = [top for top in tops if os.path.isdir(top or ".")]
         for run in self.logdir.runs if self.logdir is not None else ():
             state = run_state(run.path)
-            if not run.hosts or (state is not None and agrees(run, state)):
+            if not run.hosts or (state is not None and _agrees(run, state)):
                 self._settled[run.path] = state
         found = self._watch_below(tops, self._limits)
         if not tops and self.logdir is None:  # nothing there yet: what is nearest
@@ -210,7 +230,7 @@ class LogdirWatch:
             self._pending[path] = _Pending(state)
             return False
         pending.looks += 1
-        return pending.looks >= (PATIENCE if is_unfinished(state) else 1)
+        return pending.looks >= (PATIENCE if _is_unfinished(state) else 1)
 
     def _refresh(self, ready: list[str]) -> Changes:
         """Searches the logdir anew and compares its runs with those that were told of."""
@@ -231,9 +251,14 @@ class LogdirWatch:
             kept = [self._told[path] for path in self._told if os.path.abspath(path) in waiting]
             order = newest_first((*runs, *kept))
             self.logdir = replace(found, runs=tuple(order)) if order else self.logdir
+        changed = [
+            run
+            for path, run in now.items()
+            if (before := self._told.get(path)) and (run.hosts, run.problems) != (before.hosts, before.problems)
+        ]
         changes = Changes(
             tuple(run for path, run in now.items() if path not in self._told),
-            tuple(run for path, run in now.items() if path in self._told and _differs(run, self._told[path])),
+            tuple(changed),
             tuple(run for path, run in self._told.items() if path not in now and os.path.abspath(path) in ready_set),
         )
         for run in changes.gone:
@@ -241,6 +266,65 @@ class LogdirWatch:
             self._settled.pop(run.path, None)
         self._told.update(now)
         return changes
+
+
+# --- the files of a run
+
+
+def run_state(path: str) -> State | None:
+    """The files of a run, None where it is gone; profiles, and what may become one."""
+    try:
+        status = os.stat(path or ".")
+        if not stat.S_ISDIR(status.st_mode):
+            return ((os.path.basename(path), status.st_size, status.st_mtime_ns),)
+        files: list[tuple[str, int, int]] = []
+        with os.scandir(path or ".") as entries:
+            for entry in entries:
+                if len(files) < MOST_FILES and (_may_become_profile(entry.name) or _is_profile(entry.name)):
+                    files.append((entry.name, *_size_and_time(entry)))
+    except OSError as error:
+        return None if error.errno in GONE else UNREADABLE
+    if not any(_is_profile(name) for name, _, _ in files):
+        return None
+    return tuple(sorted(files))
+
+
+def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
+    try:
+        status = entry.stat()
+    except OSError:
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def _is_profile(name: str) -> bool:
+    """Whether a file is a profile by its name."""
+    return kind_of(name) in ("profile", "riegeli")
+
+
+def _may_become_profile(name: str) -> bool:
+    """Whether a name is what copies and downloads give a profile that they have not finished."""
+    return ".xplane." in name and not _is_profile(name) and (name.startswith(".") or name.endswith(_UNFINISHED))
+
+
+def _is_unfinished(state: State | None) -> bool:
+    """Whether a run has a file that is empty or by its name not finished."""
+    return state is not None and any(size <= 0 or _may_become_profile(name) for name, size, _ in state)
+
+
+def _agrees(run: Run, state: State) -> bool:
+    """Whether a run was read from these files: whatever is of no host then had a problem then."""
+    now = {name: (size, changed) for name, size, changed in state}
+    for host in run.hosts:
+        size, changed = now.pop(os.path.basename(host.path), (-1, 0))
+        if size != host.size_bytes or abs(changed - host.modified * 1e9) >= 1e6:
+            return False
+    return not now or bool(run.problems)
+
+
+def _hosts_state(run: Run) -> State:
+    """The state of a run by what its listing said."""
+    return tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
 
 
 def _listed(folder: str) -> tuple[bool, set[str]]:
@@ -252,12 +336,8 @@ def _listed(folder: str) -> tuple[bool, set[str]]:
                 if entry.is_dir():
                     names.add(entry.name)
                     continue
-            holds_profiles |= is_profile(entry.name)
+            holds_profiles |= _is_profile(entry.name)
     return holds_profiles, names
-
-
-def _differs(one: Run, other: Run) -> bool:
-    return one.hosts != other.hosts or one.problems != other.problems
 
 
 def _modified(path: str) -> int:
@@ -359,13 +439,13 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
     for run in sorted(runs, key=lambda run: -run.modified):
         if not run.hosts or run.modified <= after:
             continue
-        state = hosts_state(run) if is_remote(path) else run_state(run.path)
+        state = _hosts_state(run) if is_remote(path) else run_state(run.path)
         is_same = seen.get(run.path, ()) == state
         seen[run.path] = state
         if state is None or state is UNREADABLE:
             continue
-        quiet_for = now - max(at for _, _, at in state) / 1e9
-        if is_unfinished(state) and quiet_for < PATIENCE * INTERVAL_SECONDS:
+        quiet_for = now - max(changed for _, _, changed in state) / 1e9
+        if _is_unfinished(state) and quiet_for < PATIENCE * INTERVAL_SECONDS:
             continue
         if is_same or quiet_for > _FRESH_SECONDS:
             return run

@@ -3,6 +3,9 @@
 A download goes into ``<name>.part`` in the cache folder (`parsers.files.remote.store`), locked by who writes it; other
 threads and processes that want the same wait for it. It gets its final name when it is whole and the original has not
 changed meanwhile. What a lost connection, a cancelled or a killed process left is continued.
+
+fsspec opens the streams, but its ``filecache`` keeps no copies here: it takes what a lost connection left for the whole
+file and a changed web page for the same, fetches once a thread, and knows no bound, no continuing and no cancelling.
 """
 
 from __future__ import annotations
@@ -47,30 +50,9 @@ _LARGEST_CHUNK = 1 << 24
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def no_bytes(_done: int, _total: int | None) -> None:
-    """Shows no progress."""
-
-
-def never() -> bool:
-    """Is never cancelled."""
-    return False
-
-
-def fetch(url: str, on_bytes: OnBytes = no_bytes, is_cancelled: Callable[[], bool] = never) -> str | None:
-    """Sees that a whole copy of `url` is in the cache; returns where, or None for one too large to be kept.
-
-    Errors as for `open_remote`; a file too large is not fetched. Another process may remove the copy later, so
-    whoever reads it calls `open_remote`, which will find it there.
-    """
-    wish = _Fetch(url, on_bytes, is_cancelled)
-    descriptor = wish.open(may_be_nameless=False)
-    if descriptor is None:
-        return None
-    os.close(descriptor)
-    return os.path.join(wish.store.folder, wish.name)
-
-
-def open_remote(url: str, on_bytes: OnBytes = no_bytes, is_cancelled: Callable[[], bool] = never) -> int:
+def open_remote(
+    url: str, on_bytes: OnBytes = lambda _done, _total: None, is_cancelled: Callable[[], bool] = lambda: False
+) -> int:
     """A descriptor of a local copy of `url`, to be closed by the caller; while it is open the copy stays.
 
     Args:
@@ -84,9 +66,7 @@ def open_remote(url: str, on_bytes: OnBytes = no_bytes, is_cancelled: Callable[[
             `cache` (the folder can't be written).
         Cancelled: `is_cancelled` said so.
     """
-    descriptor = _Fetch(url, on_bytes, is_cancelled).open()
-    assert descriptor is not None
-    return descriptor
+    return _Fetch(url, on_bytes, is_cancelled).open()
 
 
 def distrust_if_changed(url: str, facts: Facts) -> None:
@@ -118,19 +98,18 @@ class _Changed(Exception):
 
 
 class _Fetch:
-    """One wish for one file; `name` is that of the copy once it is open."""
+    """One wish for one file."""
 
     def __init__(self, url: str, on_bytes: OnBytes, is_cancelled: Callable[[], bool]) -> None:
         self.url = url
-        self.name = ""
         self.store = Store()
         self._shown = shown(url)
         self._on_bytes = on_bytes
         self._is_cancelled = is_cancelled
         self._key = url_key(url)
 
-    def open(self, may_be_nameless: bool = True) -> int | None:
-        """A descriptor of a whole copy; None for one too large to be kept, where `may_be_nameless` is False."""
+    def open(self) -> int:
+        """A descriptor of a whole copy."""
         self._poll()
         known = self._compared(FRESH_SECONDS)
         if known is not None:
@@ -144,7 +123,7 @@ class _Fetch:
             return known
         for _ in range(_CHANGES):
             try:
-                return self._current(original, may_be_nameless)
+                return self._current(original)
             except _Changed:
                 original = self._ask(original.files)
             except OSError as error:
@@ -158,8 +137,7 @@ class _Fetch:
             ages = [(time.time() - status.st_mtime, name) for name, status in self.store.copies(self._key)]
             fresh = [(abs(age), name) for age, name in ages if abs(age) < seconds]
             if fresh:
-                self.name = min(fresh)[1]
-                return self.store.use(self.name)
+                return self.store.use(min(fresh)[1])
         return None
 
     def _ask(self, files: RemoteFiles) -> _Original:
@@ -180,29 +158,29 @@ class _Fetch:
             raise ProfileError("not_a_file", f"{self._shown} is a folder.", "name a profile file")
         return _Original(files, size_of(facts), version_of(facts))
 
-    def _current(self, original: _Original, may_be_nameless: bool) -> int | None:
+    def _current(self, original: _Original) -> int:
         """The copy of this version, fetched where it is not there yet."""
-        self.name = f"{self._key}-{original.key}"
-        known = self._known(original)
+        name = f"{self._key}-{original.key}"
+        known = self._known(name, original)
         if known is not None:
             return known
-        if not self.store.make_room(original.size or 0, self.name):
-            return self._nameless(original) if may_be_nameless else None
-        with self.store.begun(self.name, self._poll) as (partial, descriptor):
-            known = self._known(original)  # another process may have been quicker
+        if not self.store.make_room(original.size or 0, name):
+            return self._nameless(original)
+        with self.store.begun(name, self._poll) as (partial, descriptor):
+            known = self._known(name, original)  # another process may have been quicker
             if known is not None:
                 return known
             self._download(original, descriptor, resumes=bool(original.version) and original.size is not None)
-            copy = self.store.finish(partial, descriptor, self.name)
+            copy = self.store.finish(partial, descriptor, name)
         for older, _ in self.store.copies(self._key):
-            if older != self.name:
+            if older != name:
                 self.store.remove(older)
         self.store.make_room()
         return copy
 
-    def _known(self, original: _Original) -> int | None:
-        """Without a version in its name a copy may be of an older file of the same size."""
-        return self.store.use(self.name, original.size, compared=True) if original.version else None
+    def _known(self, name: str, original: _Original) -> int | None:
+        """The copy; without a version in its name it may be of an older file of the same size."""
+        return self.store.use(name, original.size, compared=True) if original.version else None
 
     def _nameless(self, original: _Original) -> int:
         """For what is larger than the cache."""

@@ -96,7 +96,9 @@ class FileSource:
 
 
 def open_source(
-    path: str, on_bytes: Callable[[int, int | None], None] | None = None, is_cancelled: Callable[[], bool] | None = None
+    path: str,
+    on_bytes: Callable[[int, int | None], None] = lambda _done, _total: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> ByteSource:
     """Opens a profile file; gzip is recognised by its first bytes, not by its name.
 
@@ -112,9 +114,9 @@ def open_source(
         Cancelled: `is_cancelled` said so.
     """
     if scheme_of(path) and not os.path.lexists(path):
-        from tpuprof.parsers.files.remote.cache import never, no_bytes, open_remote  # noqa: PLC0415 - for URLs alone
+        from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
-        return _source(open_remote(path, on_bytes or no_bytes, is_cancelled or never), shown(path))
+        return _source(open_remote(path, on_bytes, is_cancelled), shown(path))
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

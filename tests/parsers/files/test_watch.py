@@ -17,8 +17,7 @@ from tests.parsers.files.test_logdir import CONTENT, run_folder
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files import watch
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.files.run_state import run_state
-from tpuprof.parsers.files.watch import MOST_LISTED, PATIENCE, Changes, LogdirWatch, follow, wait_for_run
+from tpuprof.parsers.files.watch import MOST_LISTED, PATIENCE, Changes, LogdirWatch, follow, run_state, wait_for_run
 
 FIRST = "2026_11_20_18_04_33"
 SECOND = "2026_11_20_19_00_00"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
-from tpuprof.parsers.files.run_files import files_beside
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.session import run_facts as module
@@ -335,7 +335,7 @@ def test_old_run_folders_are_listed(tmp_path: Path, space: XSpace) -> None:
     facts = check(run_facts(run))
     assert facts.device_type in ("GPU", "TPU test") and facts.core_count == 1
     assert facts.unknown["duration_ps"] == "the profile does not record its start and stop"
-    beside = {files.kind: (files.count, files.example) for files in files_beside(run)}
+    beside = {files.kind: (files.count, files.example) for files in files_beside(run.path)}
     assert beside == {
         "pages that TensorFlow computed": (5, "worker0.input_pipeline.pb"),
         "traces for a viewer": (1, "worker0.trace.json.gz"),
@@ -366,8 +366,8 @@ def test_old_hlo_is_found(tmp_path: Path) -> None:
 
 def test_files_beside_a_file_or_nothing(tmp_path: Path) -> None:
     run = old_folder(tmp_path, old_gpu())
-    assert files_beside(open_logdir(run.hosts[0].path).runs[0]) == ()
-    assert files_beside(Run("r", "/nowhere", (), ())) == ()
+    assert files_beside(open_logdir(run.hosts[0].path).runs[0].path) == ()
+    assert files_beside("/nowhere") == ()
 
 
 # --- real profiles

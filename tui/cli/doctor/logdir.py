@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
-from tpuprof.parsers.files.run_files import files_beside
 from tpuprof.tui.draw.format import duration, size
 from tpuprof.tui.report.values import utc
 
@@ -68,7 +68,7 @@ def _described(run: Run) -> list[Row]:
         rows += _content(facts, len(run.hosts))
     elif run.hosts:
         rows.append(("content", f"unknown: {facts.unknown['device_type']}"))
-    beside = [f"{one.kind}: {one.count:,}, such as {one.example}" for one in files_beside(run)]
+    beside = [f"{files.kind}: {files.count:,}, such as {files.example}" for files in files_beside(run.path)]
     rows += [("beside", line) for line in beside]
     rows += [("lacks", line) for line in (lacking(facts) if facts.host is not None else [])]
     problems = [*run.problems, *facts.problems]

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.build import tpu_plane
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
-from tpuprof.parsers.files.remote.cache import fetch, open_remote
+from tpuprof.parsers.files.remote.cache import OnBytes, open_remote
 from tpuprof.parsers.files.remote.store import Store, cache_bound, url_key
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import open_source
@@ -60,6 +60,19 @@ def memory() -> Iterator[Any]:
     files.store.clear()
     yield files
     files.store.clear()
+
+
+def fetch(
+    url: str, on_bytes: OnBytes = lambda _done, _total: None, is_cancelled: Callable[[], bool] = lambda: False
+) -> str | None:
+    """Sees that a whole copy of `url` is in the cache; returns where, or None for one that is not kept."""
+    descriptor = open_remote(url, on_bytes, is_cancelled)
+    try:
+        copy = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    paths = [path for path in Path(Store().folder).iterdir() if os.path.samestat(path.lstat(), copy)]
+    return str(paths[0]) if paths else None
 
 
 def content(url: str) -> bytes:
