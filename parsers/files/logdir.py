@@ -34,7 +34,7 @@ from tpuprof.parsers.files.folder_search import (
     host_name,
     kind_of,
 )
-from tpuprof.parsers.files.places import LAYOUT_HINT, Disk, Found, HostFile, Place, reason, unreadable
+from tpuprof.parsers.files.places import LAYOUT_HINT, Disk, HostFile, Place, UsableFile, reason, unreadable
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
@@ -228,8 +228,8 @@ class _Search:
         others = sorted(set(matches) - set(folders), key=natural_key)
         files = [match for match in others if kind_of(os.path.basename(match)) in ("profile", "riegeli")]
         if folders or files:
-            found = self.open_folders(folders, files)
-            return replace(found, searched=tuple(dict.fromkeys((*found.searched, *lines))))
+            logdir = self.open_folders(folders, files)
+            return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))
         there = f"matches {examples(others)}, which by their names are no profiles" if others else "matches nothing"
         bounds = "".join(f"; {line}" for line in lines)
         sentence = f"The pattern {printable(where)} {there}{bounds}."
@@ -275,9 +275,9 @@ class _Search:
             if kind != "events" and not folder.profiles():  # event files lie in the logdir, three levels up
                 sentence = f"{printable(where)} is {KINDS[kind]}, and no profile (*.xplane.pb) is beside it."
                 raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
-            found = self.open_folders([parent or "."], [])
+            logdir = self.open_folders([parent or "."], [])
             line = f"{printable(name)} is {KINDS[kind]}: opened its folder"
-            return replace(found, searched=(line, *found.searched))
+            return replace(logdir, searched=(line, *logdir.searched))
         run = self.run(folder, [name])
         if kind == "other" and not run.hosts:
             problem = run.problems[0]
@@ -290,7 +290,7 @@ class _Search:
 
     def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
         """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
-        found: list[Found] = []
+        usable: list[UsableFile] = []
         problems: list[Problem] = []
         newest = 0.0
         names = sorted(chosen or folder.profiles(), key=natural_key)
@@ -298,12 +298,12 @@ class _Search:
         self.place.prepare(paths)
         for path in paths:
             item = self.place.inspect(path)
-            if isinstance(item, Found):
-                found.append(item)
+            if isinstance(item, UsableFile):
+                usable.append(item)
             else:
                 problems.append(item)
                 newest = max(newest, self.place.modified(path))
-        hosts, doubles = _one_per_host(found)
+        hosts, doubles = _one_per_host(usable)
         notes = [] if chosen else _notes(folder)
         name = self.place.name(folder.path)
         if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
@@ -312,23 +312,23 @@ class _Search:
         return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
 
 
-def _one_per_host(found: Iterable[Found]) -> tuple[tuple[HostFile, ...], list[Problem]]:
+def _one_per_host(files: Iterable[UsableFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
     """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
-    hosts: dict[str, HostFile] = {}
-    files: dict[tuple[int, int], HostFile] = {}
+    by_host: dict[str, HostFile] = {}
+    by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for item in sorted(found, key=lambda item: (item.linked, item.file.gzipped)):
+    for item in sorted(files, key=lambda item: (item.linked, item.file.gzipped)):
         file = item.file
-        first = hosts.get(file.host) or files.get(item.identity)
+        first = by_host.get(file.host) or by_identity.get(item.identity)
         if first:
             used = printable(os.path.basename(first.path))
             sentence = f"{printable(file.path)} is left out: {used} is the same host."
             problems.append(Problem("duplicate_host", printable(file.path), sentence))
             continue
-        hosts[file.host] = file
+        by_host[file.host] = file
         if item.identity[1]:
-            files[item.identity] = file
-    return tuple(sorted(hosts.values(), key=lambda file: natural_key(file.host))), problems
+            by_identity[item.identity] = file
+    return tuple(sorted(by_host.values(), key=lambda file: natural_key(file.host))), problems
 
 
 def _notes(folder: Folder) -> list[Problem]:

@@ -51,7 +51,7 @@ class HostFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UsableFile:
     """A file that can be used.
 
     Attributes:
@@ -82,7 +82,7 @@ class Place(Protocol):
     def prepare(self, paths: Sequence[str]) -> None:
         """These files will be inspected: a place far away may look at several at once."""
 
-    def inspect(self, path: str) -> Found | Problem:
+    def inspect(self, path: str) -> UsableFile | Problem:
         """A file that can be used, or why it can't."""
 
     def modified(self, path: str) -> float:
@@ -127,7 +127,7 @@ class Disk:
     def prepare(self, paths: Sequence[str]) -> None:
         """See `Place.prepare`; nothing is gained here."""
 
-    def inspect(self, path: str) -> Found | Problem:
+    def inspect(self, path: str) -> UsableFile | Problem:
         """See `Place.inspect`; never waits on what is no regular file."""
         shown = printable(path)
         name = os.path.basename(path)
@@ -149,7 +149,7 @@ class Disk:
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
         host = host_name(name) or NO_HOST_NAME
         file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
-        return Found(file, (status.st_dev, status.st_ino), linked)
+        return UsableFile(file, (status.st_dev, status.st_ino), linked)
 
     def modified(self, path: str) -> float:
         """See `Place.modified`."""

@@ -107,7 +107,7 @@ class LogdirWatch:
         self.logdir: Logdir | None = None if isinstance(logdir, str) else logdir
         self._limits = limits
         self._clock = clock
-        self._told: dict[str, Run] = {}
+        self._known: dict[str, Run] = {}
         self._settled: dict[str, State | None] = {}
         self._pending: dict[str, _Pending] = {}
         self._start = local_path(self._query)
@@ -118,7 +118,7 @@ class LogdirWatch:
         self._is_remote = is_remote(self._query)
         self._begun = False
         if self.logdir is not None:
-            self._told = {run.path: run for run in self.logdir.runs if run.hosts}
+            self._known = {run.path: run for run in self.logdir.runs if run.hosts}
 
     def poll(self) -> Changes:
         """Looks once. Never raises for what the file system does."""
@@ -134,13 +134,13 @@ class LogdirWatch:
     def _begin(self) -> None:
         """Takes down what is there: folders in which runs may come, and the runs that are known."""
         self._begun = True
-        tops = sorted({os.path.dirname(path) for path in self._told}) if MAGIC.search(self._start) else [self._start]
+        tops = sorted({os.path.dirname(path) for path in self._known}) if MAGIC.search(self._start) else [self._start]
         tops = [top for top in tops if os.path.isdir(top or ".")]
         for run in self.logdir.runs if self.logdir is not None else ():
             state = run_state(run.path)
             if not run.hosts or (state is not None and _agrees(run, state)):
                 self._settled[run.path] = state
-        found = self._watch_below(tops, self._limits)
+        runs_there = self._watch_below(tops, self._limits)
         if not tops and self.logdir is None:  # nothing there yet: what is nearest
             above = os.path.dirname(os.path.abspath(self._start))
             while above != os.path.dirname(above) and not os.path.isdir(above):
@@ -148,8 +148,8 @@ class LogdirWatch:
             tops = [above]
             self._watch_below(tops, replace(self._limits, max_depth=0))
         self._tops = frozenset(tops)
-        for path in found:
-            if path not in self._told and path not in self._settled:
+        for path in runs_there:
+            if path not in self._known and path not in self._settled:
                 self._pending[path] = _Pending(run_state(path), looks=-1)
 
     def _watch_below(self, tops: Sequence[str], limits: SearchLimits) -> list[str]:
@@ -170,8 +170,8 @@ class LogdirWatch:
         paths = dict.fromkeys(self._pending)
         for folder in list(self._folders):
             paths.update(dict.fromkeys(self._found_in(folder)))
-        paths.update(dict.fromkeys([path for path in self._settled if path not in self._told][-MOST_LISTED:]))
-        known = newest_first(self._told.values())
+        paths.update(dict.fromkeys([path for path in self._settled if path not in self._known][-MOST_LISTED:]))
+        known = newest_first(self._known.values())
         paths.update(dict.fromkeys(run.path for run in known[:MOST_LISTED]))
         for run in known[MOST_LISTED:]:
             modified = _modified(run.path)
@@ -236,35 +236,32 @@ class LogdirWatch:
         """Searches the logdir anew and compares its runs with those that were told of."""
         for path in ready:
             self._settled[path] = self._pending.pop(path).state
-        try:
-            found = open_logdir(self._query, self._limits)
-        except ProfileError:
-            found = None
-        ready_set = {os.path.abspath(path) for path in ready}
-        for run in found.runs if found is not None else ():  # that came while this look went on
-            if run.hosts and run.path not in self._told and os.path.abspath(run.path) not in ready_set:
+        logdir = None
+        with contextlib.suppress(ProfileError):
+            logdir = open_logdir(self._query, self._limits)
+        there = logdir.runs if logdir is not None else ()
+        asked = {os.path.abspath(path) for path in ready}
+        for run in there:  # that came while this look went on
+            if run.hosts and run.path not in self._known and os.path.abspath(run.path) not in asked:
                 self._pending.setdefault(run.path, _Pending(run_state(run.path)))
         waiting = {os.path.abspath(path) for path in self._pending}
-        runs = [run for run in found.runs if os.path.abspath(run.path) not in waiting] if found is not None else []
-        now = {run.path: run for run in runs if run.hosts}
-        if found is not None:
-            kept = [self._told[path] for path in self._told if os.path.abspath(path) in waiting]
+        runs = [run for run in there if os.path.abspath(run.path) not in waiting]
+        if logdir is not None:
+            kept = [run for path, run in self._known.items() if os.path.abspath(path) in waiting]
             order = newest_first((*runs, *kept))
-            self.logdir = replace(found, runs=tuple(order)) if order else self.logdir
-        changed = [
-            run
-            for path, run in now.items()
-            if (before := self._told.get(path)) and (run.hosts, run.problems) != (before.hosts, before.problems)
-        ]
+            self.logdir = replace(logdir, runs=tuple(order)) if order else self.logdir
+        now = {run.path: run for run in runs if run.hosts}
+        known_before = [(run, self._known[path]) for path, run in now.items() if path in self._known]
+        gone = [run for path, run in self._known.items() if path not in now and os.path.abspath(path) in asked]
         changes = Changes(
-            tuple(run for path, run in now.items() if path not in self._told),
-            tuple(changed),
-            tuple(run for path, run in self._told.items() if path not in now and os.path.abspath(path) in ready_set),
+            tuple(run for path, run in now.items() if path not in self._known),
+            tuple(run for run, old in known_before if (run.hosts, run.problems) != (old.hosts, old.problems)),
+            tuple(gone),
         )
         for run in changes.gone:
-            del self._told[run.path]
+            del self._known[run.path]
             self._settled.pop(run.path, None)
-        self._told.update(now)
+        self._known.update(now)
         return changes
 
 

@@ -240,7 +240,7 @@ class _Fetch:
             return offset
         limit = self.store.bound if original.size is None else original.size
         stream, done = open_stream(original.files, self.url, offset)
-        try:
+        with contextlib.closing(stream):
             if done != offset:
                 os.ftruncate(descriptor, 0)
             chunk = _SMALLEST_CHUNK
@@ -261,8 +261,6 @@ class _Fetch:
                     chunk = min(2 * chunk, _LARGEST_CHUNK)
                 elif took > 1:
                     chunk = max(chunk // 2, _SMALLEST_CHUNK)
-        finally:
-            stream.close()
 
     def _poll(self) -> None:
         if self._is_cancelled():

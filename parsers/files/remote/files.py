@@ -6,6 +6,7 @@ fsspec and its drivers (gcsfs, aiohttp, s3fs, …) are imported when a path with
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Protocol, cast
+from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -27,22 +28,15 @@ Facts = Mapping[str, object]
 # These give other files a new shape or read them from this machine; what they lead to can be named by itself.
 _WRAPPERS = frozenset({"filecache", "simplecache", "blockcache", "cached", "dir", "reference", "generic", "zip", "tar"})
 _REFUSED = _WRAPPERS | frozenset({"libarchive", "data", "local", "asynclocal", "arrow_hdfs", "root", "async_wrapper"})
-_EXTRAS = {"gs": "tpuprof-tui[gcs]", "gcs": "tpuprof-tui[gcs]"}
 _DRIVERS = {
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "http": "aiohttp",
-    "https": "aiohttp",
-    "s3": "s3fs",
-    "s3a": "s3fs",
-    "az": "adlfs",
-    "abfs": "adlfs",
-    "abfss": "adlfs",
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("http", "https"), "aiohttp"),
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "adlfs"),
 }
-_NO_EXTRA = frozenset({"s3", "s3a", "az", "abfs", "abfss"})  # no extra of ours brings these
+_NO_EXTRA = frozenset({"s3fs", "adlfs"})  # no extra of ours brings these
 _LOGINS = {
-    "gs": "log in with: gcloud auth application-default login",
-    "gcs": "log in with: gcloud auth application-default login",
+    **dict.fromkeys(("gs", "gcs"), "log in with: gcloud auth application-default login"),
     "s3": "log in with: aws configure (or aws sso login)",
 }
 _NO_LOGIN = frozenset({"NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "RefreshError"})
@@ -83,16 +77,6 @@ class RemoteFiles(Protocol):
         """Forgets listings."""
 
 
-class _FilesClass(Protocol):
-    def __call__(self, **options: object) -> RemoteFiles: ...
-
-    def _get_kwargs_from_urls(self, path: str) -> dict[str, object]: ...
-
-
-class _Fsspec(Protocol):
-    def get_filesystem_class(self, protocol: str) -> _FilesClass: ...
-
-
 def files_of(url: str) -> RemoteFiles:
     """The file system that a URL's scheme names, ready to be asked.
 
@@ -106,7 +90,7 @@ def files_of(url: str) -> RemoteFiles:
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
     try:
-        fsspec = cast(_Fsspec, importlib.import_module("fsspec"))
+        fsspec = importlib.import_module("fsspec")
     except ImportError as error:
         raise _driver_missing(url, "fsspec") from error
     if scheme in _REFUSED:
@@ -116,8 +100,8 @@ def files_of(url: str) -> RemoteFiles:
         options = kind._get_kwargs_from_urls(url)
         if is_http(url):
             options |= _http_options()
-        files = kind(**options)
-        files.invalidate_cache()
+        files: RemoteFiles = kind(**options)
+        files.invalidate_cache()  # it may have listed folders for an earlier search
     except ImportError as error:
         raise _driver_missing(url, _DRIVERS.get(scheme, "")) from error
     except ValueError as error:
@@ -151,13 +135,12 @@ def open_stream(files: RemoteFiles, url: str, offset: int = 0) -> tuple[RemoteSt
     if not offset:
         return stream, 0
     answer = getattr(stream, "r", None)
-    given = str(getattr(answer, "headers", {}).get("Content-Range", ""))
-    if getattr(answer, "status", 0) == 206 and given.startswith(f"bytes {offset}-"):
+    if getattr(answer, "status", 0) != 206:
+        return stream, 0
+    if str(getattr(answer, "headers", {}).get("Content-Range", "")).startswith(f"bytes {offset}-"):
         return stream, offset
-    if getattr(answer, "status", 0) == 206:
-        stream.close()
-        return open_stream(files, url)
-    return stream, 0
+    stream.close()  # another part than the one that was asked for
+    return open_stream(files, url)
 
 
 # --- what drivers say of files
@@ -171,37 +154,28 @@ def size_of(facts: Facts) -> int | None:
 
 def version_of(facts: Facts) -> str:
     """What changes when a file does: its etag, generation, checksum or times; empty where a server tells none."""
-    told = {key.lower(): value for key, value in facts.items()}
+    by_key = {key.lower(): value for key, value in facts.items()}
     keys = dict.fromkeys((*_VERSIONS, *_TIMES))
-    return ";".join(f"{key}={told[key]}" for key in keys if told.get(key) not in (None, ""))
+    return ";".join(f"{key}={by_key[key]}" for key in keys if by_key.get(key) not in (None, ""))
 
 
 def modified_of(facts: Facts) -> float:
     """Seconds since 1970; 0 where a server does not tell."""
-    told = {key.lower(): value for key, value in facts.items()}
-    for key in _TIMES:
-        seconds = _seconds(told.get(key))
-        if seconds is not None:
-            return seconds
-    return 0.0
+    by_key = {key.lower(): value for key, value in facts.items()}
+    times = (_seconds(by_key.get(key)) for key in _TIMES)
+    return next((seconds for seconds in times if seconds is not None), 0.0)
 
 
 def _seconds(value: object) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if 0 <= value < 1e11 else None
-    try:
+    with contextlib.suppress(ValueError, TypeError, OverflowError, OSError):
         if isinstance(value, str):
-            parse = parsedate_to_datetime if "," in value else _iso_time
-            value = parse(value)
+            iso = re.sub(r"\.\d+", "", value).replace("Z", "+00:00")  # as Python 3.10 reads it
+            value = parsedate_to_datetime(value) if "," in value else datetime.fromisoformat(iso)
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
-    except (ValueError, TypeError, OverflowError, OSError):
-        pass
     return None
-
-
-def _iso_time(text: str) -> datetime:
-    return datetime.fromisoformat(re.sub(r"\.\d+", "", text).replace("Z", "+00:00"))  # as Python 3.10 reads it
 
 
 # --- what goes wrong
@@ -224,6 +198,7 @@ def failures() -> tuple[type[BaseException], ...]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from."""
     for _ in range(8):
         if error is None:
             return
@@ -233,8 +208,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def status_of(error: BaseException) -> int:
     """The HTTP status behind an error, or 0."""
-    for one in _chain(error):
-        status = getattr(one, "status", None) or getattr(one, "code", None)
+    for cause in _chain(error):
+        status = getattr(cause, "status", None) or getattr(cause, "code", None)
         if str(status).isdigit():
             return int(str(status))
     return 0
@@ -252,7 +227,7 @@ def trouble(url: str, error: BaseException) -> ProfileError:
     status = status_of(error)
     if is_missing(error):
         return ProfileError("not_found", f"{name} does not exist.", "check the address", EXIT_NOT_FOUND)
-    no_login = {type(one).__name__ for one in _chain(error)} & _NO_LOGIN
+    no_login = {type(cause).__name__ for cause in _chain(error)} & _NO_LOGIN
     if status in (401, 403) or no_login or isinstance(error, PermissionError):
         hint = _LOGINS.get(scheme_of(url), "check that you may read it, and that a signed address has not run out")
         return ProfileError("no_permission", f"{name} may not be read: {why(error)}.", hint, EXIT_UNREADABLE)
@@ -278,8 +253,9 @@ def why(error: BaseException) -> str:
 
 def _driver_missing(url: str, package: str) -> ProfileError:
     scheme = scheme_of(url)
-    extra = _EXTRAS.get(scheme, "tpuprof-tui[remote]")
-    packages = f"'{extra}'" + (f" {_DRIVERS[scheme]}" if scheme in _NO_EXTRA else "")
+    driver = _DRIVERS.get(scheme, "")
+    packages = f"'tpuprof-tui[{'gcs' if driver == 'gcsfs' else 'remote'}]'"
+    packages += f" {driver}" if driver in _NO_EXTRA else ""
     sentence = f"{scheme}:// paths need {package or 'a package that'}{', which' if package else ''} is not installed."
     source = url.rstrip("/")
     local = shlex.quote(f"./{os.path.basename(source)}")

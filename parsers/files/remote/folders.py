@@ -3,6 +3,9 @@
 Folders are listed, and nothing is downloaded until a profile is opened (`parsers.files.remote.cache`). A web server has
 folders where it draws index pages; else only the address of a file opens. Paths in here are URLs without what logs in,
 so that all of them may be printed; `HostFile.path` is the whole URL, and may not.
+
+fsspec lists buckets. Index pages are read here: its listing of those takes in a page of any length, knows no ``&amp;``
+in a link, and turns links to other places (``file:///x``, ``./x``, those that sort the page) into files of the folder.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from urllib.parse import unquote, urljoin
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, Found, HostFile, empty, nearest, riegeli
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, UsableFile, empty, nearest, riegeli
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import (
     Facts,
@@ -127,7 +130,7 @@ class RemotePlace:
             with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
                 list(pool.map(self._ask_quietly, asked))
 
-    def inspect(self, path: str) -> Found | Problem:
+    def inspect(self, path: str) -> UsableFile | Problem:
         """See `Place.inspect`."""
         name = self.name(path)
         text = printable(path)
@@ -146,7 +149,7 @@ class RemotePlace:
         distrust_if_changed(self.url(path), facts)
         host = host_name(name) or NO_HOST_NAME
         file = HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
-        return Found(file, (0, 0), False)
+        return UsableFile(file, (0, 0), False)
 
     def modified(self, path: str) -> float:
         """See `Place.modified`."""
@@ -156,20 +159,18 @@ class RemotePlace:
         """See `Place.begins_like_profile`."""
         try:
             stream, _ = open_stream(self._files, self.url(path))
-            try:
+            with contextlib.closing(stream):
                 return stream.read(1) in FIRST_BYTES
-            finally:
-                stream.close()
         except failures():
             return True
 
     def missing(self, path: str) -> ProfileError:
         """See `Place.missing`; of the folders above only the next is looked into."""
         parent, _, name = path.rpartition("/")
-        try:
-            names = [name for name, _ in self.listed(parent)] if len(parent) >= len(self._shown_begin) else []
-        except OSError:
-            names = []
+        names: list[str] = []
+        if len(parent) >= len(self._shown_begin):
+            with contextlib.suppress(OSError):
+                names = [name for name, _ in self.listed(parent)]
         if names:
             return nearest(path, parent, name, sorted(names[:2000], key=natural_key))
         hint = "check the address"
@@ -224,44 +225,35 @@ class RemotePlace:
         return f"{begin}{rest.rstrip('/')}/{query}"
 
     def _list(self, path: str) -> list[tuple[str, Facts]]:
-        entries = []
-        whole = path.partition("://")[2].strip("/")
-        for facts in self._files.ls(self.url(path), detail=True):
-            name = str(facts.get("name", "")).strip("/")
-            if name != whole:  # a bucket's folder may hold a thing that stands for itself
-                entries.append((name.rpartition("/")[2], facts))
-        return entries
+        listed = [
+            (str(facts.get("name", "")).strip("/"), facts) for facts in self._files.ls(self.url(path), detail=True)
+        ]
+        folder = path.partition("://")[2].strip("/")  # a bucket's folder may hold a thing that stands for itself
+        return [(name.rpartition("/")[2], facts) for name, facts in listed if name != folder]
 
     def _index(self, path: str) -> list[tuple[str, Facts]]:
         """Links of an index page that lead to just below it."""
         address = self._folder_url(path)
+        page = bytearray()
         stream, _ = open_stream(self._files, address)
-        try:
-            page = bytearray()
+        with contextlib.closing(stream):
             while len(page) < _INDEX_BYTES and (data := stream.read(_INDEX_BYTES - len(page))):
                 page += data
-        finally:
-            stream.close()
         links = _Links()
         links.feed(page.decode("utf-8", "surrogateescape"))
-        base = without_login(split(request_url(address))[0]) + split(request_url(address))[1]
+        server, folder, _ = split(request_url(address))
+        base = without_login(server) + folder
         entries: dict[str, Facts] = {}
-        for link in links.found:
+        for link in links.targets:
             try:
-                where = _plain(request_url(urljoin(base, link)))
+                server, below, query = split(request_url(urljoin(base, link)))
             except ValueError:  # http://[
                 continue
-            if where.startswith(base):
-                name, slash, rest = where[len(base) :].partition("/")
-                if not rest and name:
-                    entries[name] = _FOLDER if slash else _FILE
+            target = without_login(server) + below
+            name, slash, rest = target[len(base) :].partition("/")
+            if target.startswith(base) and name and not rest and not query:  # links with a query sort a page
+                entries[name] = _FOLDER if slash else _FILE
         return list(entries.items())
-
-
-def _plain(url: str) -> str:
-    """A web address without login; empty for one with a query, such as the links that sort a page."""
-    begin, path, query = split(url)
-    return "" if query else without_login(begin) + path
 
 
 class _Links(HTMLParser):
@@ -269,12 +261,12 @@ class _Links(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
+        self.targets: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Takes the links out of tags."""
         if tag == "a":
-            self.found += [value for name, value in attrs if name == "href" and value]
+            self.targets += [value for name, value in attrs if name == "href" and value]
 
 
 class _RemoteWalk(Walk):

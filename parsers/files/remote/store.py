@@ -75,7 +75,7 @@ class Store:
 
     def copies(self, key: str = "") -> list[tuple[str, os.stat_result]]:
         """Names of whole copies, of one address or of all."""
-        return [one for one in self._entries() if one[0].startswith(key) and _COPY_NAME.fullmatch(one[0])]
+        return [copy for copy in self._entries() if copy[0].startswith(key) and _COPY_NAME.fullmatch(copy[0])]
 
     def use(self, name: str, size: int | None = None, compared: bool = False) -> int | None:
         """Opens a copy and locks it against removal; None where it is not there, or not of that size.
@@ -167,19 +167,17 @@ class Store:
         """
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         entries = self._entries()
-        here = sum(status.st_size for entry, status in entries if entry == name + _ENDING)
-        others = sorted(
-            (status.st_atime, status.st_size, entry) for entry, status in entries if entry != name + _ENDING
-        )
-        total = sum(there for _, there, _ in others) + size
+        begun = sum(status.st_size for entry, status in entries if entry == name + _ENDING)
+        others = [(status.st_atime, status.st_size, entry) for entry, status in entries if entry != name + _ENDING]
+        total = sum(length for _, length, _ in others) + size
         free = shutil.disk_usage(self.folder).free
-        to_come = max(size - here, 0)
-        for _, there, entry in others if size <= self.bound else ():
+        to_come = max(size - begun, 0)
+        for _, length, entry in sorted(others) if size <= self.bound else ():
             if total <= self.bound and (not to_come or to_come + _SPARE_BYTES <= free):
                 break
             if self.remove(entry):
-                total -= there
-                free += there
+                total -= length
+                free += length
         if to_come > shutil.disk_usage(self.folder).free:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return total <= self.bound
@@ -187,29 +185,25 @@ class Store:
     def remove(self, name: str) -> bool:
         """Removes a file unless it is in use; whether it did."""
         path = os.path.join(self.folder, name)
-        try:
+        with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return False
-        try:
-            if _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) is False:
-                return False
-            os.unlink(path)
-        except OSError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
+            try:
+                if _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) is not False:
+                    os.unlink(path)
+                    return True
+            finally:
+                os.close(descriptor)
+        return False
 
     def _entries(self) -> list[tuple[str, os.stat_result]]:
         """All regular files of the folder: copies, beginnings of copies, and what does not belong there."""
-        found = []
+        files = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_file(follow_symlinks=False):
-                        found.append((entry.name, entry.stat(follow_symlinks=False)))
-        return found
+                        files.append((entry.name, entry.stat(follow_symlinks=False)))
+        return files
 
 
 def _lock(descriptor: int, how: int) -> bool | None:
@@ -227,9 +221,6 @@ def _lock(descriptor: int, how: int) -> bool | None:
 
 def _is_named(descriptor: int, path: str) -> bool:
     """Whether a path still leads to the open file."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    here = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    return False
