@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
@@ -165,22 +165,20 @@ class LogdirWatch:
                 self._subfolders[folder.path] = frozenset(name for name, _ in folder.subfolders)
         return runs
 
-    def _candidates(self) -> Iterator[str]:
-        """Paths of runs that are to be looked at: new ones, the newest, those whose folder changed, those pending."""
-        paths = dict.fromkeys(self._pending)
-        for folder in list(self._folders):
-            paths.update(dict.fromkeys(self._found_in(folder)))
-        paths.update(dict.fromkeys([path for path in self._settled if path not in self._known][-MOST_LISTED:]))
-        known = newest_first(self._known.values())
-        paths.update(dict.fromkeys(run.path for run in known[:MOST_LISTED]))
-        for run in known[MOST_LISTED:]:
-            modified = _modified(run.path)
-            if self._modified.setdefault(run.path, modified) != modified:
-                self._modified[run.path] = modified
-                paths[run.path] = None
-        yield from paths
+    def _candidates(self) -> dict[str, None]:
+        """Paths of runs that are to be looked at: those pending, new ones, the newest, those whose folder changed."""
+        new = [path for folder in list(self._folders) for path in self._new_in(folder)]
+        unread = [path for path in self._settled if path not in self._known][-MOST_LISTED:]
+        known = [run.path for run in newest_first(self._known.values())]
+        changed = []
+        for path in known[MOST_LISTED:]:
+            modified = _modified(path)
+            if self._modified.setdefault(path, modified) != modified:
+                self._modified[path] = modified
+                changed.append(path)
+        return dict.fromkeys([*self._pending, *new, *unread, *known[:MOST_LISTED], *changed])
 
-    def _found_in(self, folder: str) -> list[str]:
+    def _new_in(self, folder: str) -> list[str]:
         """New runs in a watched folder, which may have become one itself."""
         modified = _modified(folder)
         if not modified:
@@ -191,9 +189,9 @@ class LogdirWatch:
         if abs(self._clock() - modified / 1e9) > _FRESH_SECONDS:
             self._folders[folder] = modified
         holds_profiles, names = _listed(folder)
-        new = sorted(names - self._subfolders[folder], key=natural_key)
+        new_names = sorted(names - self._subfolders[folder], key=natural_key)
         self._subfolders[folder] = frozenset(names)
-        paths = [path for name in new if self._may_lead_to_runs(path := os.path.join(folder, name))]
+        paths = [path for name in new_names if self._may_lead_to_runs(path := os.path.join(folder, name))]
         return [folder] * holds_profiles + (self._watch_below(paths, _BELOW) if paths else [])
 
     def _lose(self, folder: str) -> None:
