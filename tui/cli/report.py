@@ -24,6 +24,7 @@ from tpuprof.tui.cli.common import (
     note,
     output_file,
     report_look,
+    write_report,
 )
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Asked
@@ -59,6 +60,8 @@ def report_parser() -> argparse.ArgumentParser:
     add_width(parser)
     add_look(parser)
     add_debug(parser)
+    describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
+    parser.add_argument("--describe", action="store_true", help=describe)
     facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
     timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
@@ -87,6 +90,8 @@ def run_report(args: argparse.Namespace) -> int:
     page = page_named(args.page)
     if page is None:
         raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
+    if args.describe:
+        return _describe(args, page)
     _check_options(args, page)
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
     from tpuprof.tui.report.output import check_output, stream_file, stream_stdout  # noqa: PLC0415
@@ -101,6 +106,20 @@ def run_report(args: argparse.Namespace) -> int:
         stream_stdout(produce)
     else:
         stream_file(file, produce, compressed=args.format == "perfetto" and file.lower().endswith(".gz"))
+    return EXIT_OK
+
+
+def _describe(args: argparse.Namespace, page: Page) -> int:
+    """Prints what the page's keys mean."""
+    from tpuprof.tui.report.describe import describe_json, describe_text  # noqa: PLC0415
+
+    if args.format not in ("text", "json"):
+        raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
+    report = page.load_report()
+    is_text = args.format == "text"
+    write_report(
+        args, describe_text(page.name, report, report_look(args)) if is_text else describe_json(page.name, report)
+    )
     return EXIT_OK
 
 

@@ -24,14 +24,14 @@ def table_csv(fields: Table[Source], source: Source, rows: Rows) -> str:
     return table(tuple(shown), zip(*shown.values(), strict=True))
 
 
-def parts_csv(heading: str, keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> str:
-    """Several tables below each other; the column `heading` tells them apart, cells that one has not are empty."""
+def parts_csv(keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> str:
+    """Several tables below each other; the first key is of the column that tells them apart; a part may lack others."""
     rows = (
         (part, *row)
         for part, shown in parts
-        for row in zip(*(shown.get(key) or [None] * len(shown["name"]) for key in keys), strict=True)
+        for row in zip(*(shown.get(key) or [None] * len(shown["name"]) for key in keys[1:]), strict=True)
     )
-    return table((heading, *keys), rows)
+    return table(keys, rows)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

@@ -102,6 +102,7 @@ class Table(Generic[Source]):
         fields: all of them.
         json, csv, markdown, screen: keys of the fields that each shows; `csv` is as `json` where it is empty.
         length: how many rows there are.
+        places: where its rows stand in JSON, where that is not ``key[]`` alone; `[]` is any element of a list.
     """
 
     key: str
@@ -111,6 +112,7 @@ class Table(Generic[Source]):
     csv: tuple[str, ...] = ()
     markdown: tuple[str, ...] = ()
     screen: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     by_key: Mapping[str, Field[Source]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

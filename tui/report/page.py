@@ -94,6 +94,7 @@ class Report(Generic[Content]):
         writers: prints it, a function a format.
         tables, figures: what it holds, for `--describe`.
         warnings: what the formats that hold rows or events alone leave to standard error.
+        csv_table: the table that CSV holds.
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
     """
@@ -103,4 +104,5 @@ class Report(Generic[Content]):
     tables: tuple[Table[Any], ...] = ()
     figures: tuple[Figure[Any], ...] = ()
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
+    csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields.common import MEMORIES
 from tpuprof.tui.report.fields import Figure
-from tpuprof.tui.report.units import COUNT, GFLOPS, GIGABYTES, INTENSITY, TEXT, TIME_PS
+from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
 
 
 def _peak(memory: str) -> Callable[[OpsPage], float | None]:
@@ -71,6 +71,19 @@ WHOLE_TIME: tuple[Figure[OpsPage], ...] = (
         "no op took any time",
     ),
 )
+
+
+TIME_SCALE: Figure[OpsPage] = Figure(
+    "time_scale",
+    NUMBER,
+    lambda page: page.time_scale,
+    "self time at the nominal clock over self time measured",
+    "no op event has a Time Scale Multiplier",
+)
+SIMULATED: Figure[OpsPage] = Figure(
+    "simulated", FLAG, lambda page: page.simulated, "whether the profile's times were composed, not measured"
+)
+OP_COUNT: Figure[OpsPage] = Figure("op_count", COUNT, len, "HLO ops before any limit")
 
 
 def time_figures(page: OpsPage) -> tuple[Figure[OpsPage], ...]:

@@ -225,7 +225,10 @@ _ROOFLINE_JSON = (
 
 ROOFLINE_OPS: Table[OpsPage] = Table(
     "ops",
-    HLO_FIELDS,
+    (
+        Field("kind", TEXT, lambda _, rows: ["op"] * len(rows), "what a row is of: program, average step, step or op"),
+        *HLO_FIELDS,
+    ),
     len,
     json=_ROOFLINE_JSON,
     csv=("kind", *_ROOFLINE_JSON),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import WORK
-from tpuprof.parsers.pages.ops.op_profile import OpTree
+from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.ops.fields.common import (
     MEMORIES,
     NO_BANDWIDTH,
@@ -29,7 +30,7 @@ from tpuprof.tui.pages.ops.fields.common import (
     picked,
 )
 from tpuprof.tui.report.fields import Field, Table
-from tpuprof.tui.report.units import COUNT, SHARE, TEXT, TIME_PS, WHOLE
+from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,9 +194,6 @@ NODES: Table[Nodes] = Table(
     ),
 )
 
-UNTIMED = NODES.json[NODES.json.index("occurrences") :]
-"""What instructions inside fusions lack."""
-
 
 def _texts(stat: str) -> Callable[[OpsPage, Rows], list[str]]:
     return lambda page, rows: page.table.texts(stat, np.asarray(rows))
@@ -232,6 +230,73 @@ OP_TEXTS: Table[OpsPage] = Table(
     json=("program", "expression", "framework_op", "source", "layout"),
 )
 """The texts of nodes that are ops."""
+
+
+TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)
+"""Keys of the trees in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The nodes of a tree below its root in the order in which they are listed, those of a closed node left out.
+
+    Attributes:
+        node: of each row; depth: 0 for the root's children; path: the names on the way to it.
+        hidden: how many of its children are left out.
+    """
+
+    nodes: Nodes
+    node: Sequence[int]
+    depth: Sequence[int]
+    path: Sequence[str]
+    hidden: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+
+def _walked(one: Field[Nodes]) -> Field[Walk]:
+    """A field of nodes, read in the order of a walk."""
+    return Field(
+        one.key,
+        one.unit,
+        lambda walk, rows: one.read(walk.nodes, picked(walk.node, rows)),
+        one.meaning,
+        one.null,
+        one.heading,
+    )
+
+
+MORE = Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else "")
+
+WALKED: Table[Walk] = Table(
+    "children",
+    (
+        Field("path", TEXT, lambda walk, rows: picked(walk.path, rows), "names of the nodes on the way to it"),
+        Field("depth", NUMBER, lambda walk, rows: picked(walk.depth, rows), "levels below the root's children"),
+        *map(_walked, NODES.fields),
+        Field(
+            "hidden_children",
+            MORE,
+            lambda walk, rows: picked(walk.hidden, rows),
+            "children that are not listed, of fusions the instructions inside",
+            heading="not shown",
+        ),
+        *(
+            Field(one.key, one.unit, lambda walk, rows: [None] * len(rows), f"{one.meaning}, of ops alone", one.null)
+            for one in OP_TEXTS.fields
+        ),
+    ),
+    len,
+    json=(*NODES.json, *OP_TEXTS.json, "hidden_children"),
+    csv=("path", "depth", *NODES.json, "hidden_children"),
+    markdown=(*NODES.markdown, "hidden_children"),
+    places=(*TREES, *(f"{tree}.children[]" for tree in TREES)),
+)
+"""A tree as rows."""
+
+UNTIMED = NODES.json[NODES.json.index("occurrences") :]
+"""What instructions inside fusions lack."""
 
 
 def node_unknown(unknown: Mapping[str, str]) -> dict[str, str]:

@@ -51,4 +51,5 @@ ROOFLINE_POINTS: Table[RooflinePoints] = Table(
     len,
     json=_POINT_JSON,
     markdown=("name", "total_time_ps", *PEOPLES_RATES),
+    places=("program", "average_step", "steps[]"),
 )

@@ -164,5 +164,6 @@ REPORT = Report(
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(FRAMEWORK_OPS,),
     figures=(*TIMES, *DEVICE, *COUNTS),
+    csv_table=FRAMEWORK_OPS,
     warnings=lambda source: source.page.warnings,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.report.common import (
     NOT_WORTH_SAYING,
@@ -26,6 +26,8 @@ from tpuprof.tui.report.markdown import figures_table, joined, main_table, unkno
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_text
 
+FIGURES = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, OP_COUNT)
+
 
 def read(asked: Asked) -> OpsPage:
     """Reads the page."""
@@ -35,11 +37,7 @@ def read(asked: Asked) -> OpsPage:
 def json(page: OpsPage, asked: Asked) -> str:
     """HLO ops by self time."""
     body = {
-        **figure_values(WHOLE_TIME, page),
-        "time_scale": page.time_scale,
-        "simulated": page.simulated,
-        **figure_values(DEVICE, page),
-        "op_count": len(page),
+        **figure_values(FIGURES, page),
         "ops": table_records(HLO_OPS, page, first(len(page), asked.most_rows)),
     }
     why = {**figure_reasons((*time_figures(page), *DEVICE)), **page.unknown}
@@ -80,6 +78,7 @@ REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(HLO_OPS,),
-    figures=(*WHOLE_TIME, *DEVICE),
+    figures=FIGURES,
+    csv_table=HLO_OPS,
     warnings=lambda page: page.warnings,
 )

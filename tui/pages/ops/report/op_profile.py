@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
+from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
 from tpuprof.tui.draw.format import count, share
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE, WHOLE_TIME
-from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, Nodes
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME
+from tpuprof.tui.pages.ops.fields.op_profile import WALKED, Nodes, Walk
 from tpuprof.tui.pages.ops.report.common import NOT_WORTH_SAYING, markdown_head, text_head, text_notes, time_rows
-from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.fields import columns, markdown_rows
-from tpuprof.tui.report.markdown import escaped, figures_table, joined, unknown_block
-from tpuprof.tui.report.markdown import table as markdown_table
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import Figure, markdown_rows
+from tpuprof.tui.report.markdown import escaped, figures_table, joined, rows_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.units import TEXT
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
+
+
+HEADLINE: Figure[OpProfilePage] = Figure(
+    "headline", TEXT, lambda page: page.headline, "what the tree says, in a sentence"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +68,22 @@ def fused(ops: OpsPage, modules: Sequence[HloModules], row: int) -> Sequence[Ins
 
 def csv(profile: OpProfile, asked: Asked) -> str:
     """The tree by program, a line a node below the root, depth first; at most `limit` children a node."""
-    page = profile.page
-    nodes = Nodes(page.ops, page.by_program)
-    shown = columns(NODES, nodes, range(len(nodes)))
-    cells = list(zip(*shown.values(), strict=True))
-    rows = ((path, depth, *cells[node], hidden) for node, depth, path, hidden in walk(nodes.tree, asked.most_rows))
-    return csv_table(("path", "depth", *shown, "hidden_children"), rows)
+    walked = walk(Nodes(profile.page.ops, profile.page.by_program), asked.most_rows)
+    return table_csv(WALKED, walked, range(len(walked)))
 
 
-def walk(tree: OpTree, limit: int = 0) -> Iterator[tuple[int, int, str, int]]:
-    """Nodes below the root, depth first, at most `limit` children each (0: all).
-
-    Yields:
-        The node, its depth (0 for the root's children), the names on the way to it, and how many of its children are
-        left out.
-    """
+def walk(nodes: Nodes, limit: int = 0) -> Walk:
+    """Goes through the nodes below the root, depth first, at most `limit` children each (0: all)."""
+    tree = nodes.tree
+    rows: list[tuple[int, int, str, int]] = []
     stack = [(child, 0, "") for child in tree.top_children(0, limit=limit)[0][::-1].tolist()]
     while stack:
         node, depth, above = stack.pop()
         path = f"{above}{PATH_SEPARATOR}{tree.name[node]}" if above else tree.name[node]
         children, hidden = tree.top_children(node, limit=limit)
-        yield node, depth, path, hidden
+        rows.append((node, depth, path, hidden))
         stack += [(child, depth + 1, path) for child in children[::-1].tolist()]
+    return Walk(nodes, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
 
 
 def markdown(profile: OpProfile, asked: Asked) -> str:
@@ -96,22 +95,18 @@ def markdown(profile: OpProfile, asked: Asked) -> str:
         ("FLOPS utilization, of peak", share(float(tree.rates.flops_utilization[0]))),
         ("HBM bandwidth utilization, of peak", share(float(tree.rates.bandwidth_utilization[0, 0]))),
     ]
-    walked = list(walk(tree, limit))
-    cells = markdown_rows(NODES, Nodes(ops, tree), [node for node, *_ in walked])
-    work = [NODES.markdown.index(key) for key in ("occurrences", "flops_utilization", "bandwidth_utilization.hbm")]
-    for (node, depth, _, hidden), row in zip(walked, cells, strict=True):
+    walked = walk(Nodes(ops, tree), limit)
+    cells = markdown_rows(WALKED, walked, range(len(walked)))
+    work = [WALKED.markdown.index(key) for key in ("occurrences", "flops_utilization", "bandwidth_utilization.hbm")]
+    for node, depth, row in zip(walked.node, walked.depth, cells, strict=True):
         row[0] = INDENT * depth + row[0]
         for place in work if tree.kind[node] == "idle" else ():
             row[place] = ""
-        row.append(f"+ {count(hidden)} more" if hidden else "")
     lines = markdown_head("Op profile", ops, asked.run.name)
     lines += ["", escaped(page.headline), *figures_table(figures)]
-    if cells:
-        headings = [field.heading for field in NODES.chosen(NODES.markdown)]
-        lines += ["", "## Op profile by program", ""]
-        lines += markdown_table((*headings, "not shown"), "llrrrrrrr", cells)
-        left_out = tree.top_children(0, limit=limit)[1]
-        lines += ["", f"Not shown: {count(left_out)} more."] if left_out else []
+    lines += rows_table("Op profile by program", WALKED, cells)
+    left_out = tree.top_children(0, limit=limit)[1]
+    lines += ["", f"Not shown: {count(left_out)} more."] if left_out else []
     return joined([*lines, *unknown_block(ops.unknown, NOT_WORTH_SAYING)])
 
 
@@ -135,7 +130,8 @@ def text(profile: OpProfile, asked: Asked) -> str:
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(NODES, OP_TEXTS),
-    figures=(*WHOLE_TIME, *DEVICE),
+    tables=(WALKED,),
+    csv_table=WALKED,
+    figures=(*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE),
     warnings=lambda profile: profile.page.ops.warnings,
 )

@@ -21,7 +21,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.pages.ops.fields.device import DEVICE, WHOLE_TIME, time_figures
+from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, Nodes, node_unknown
 from tpuprof.tui.report.fields import (
     NO_REASON,
@@ -99,10 +99,7 @@ def op_profile_json(page: OpProfilePage, run: Run, limit: int = 0, fused: Fused 
         warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
     body = {
         **head("op-profile", run, ops.hosts, warnings),
-        **figure_values(WHOLE_TIME, ops),
-        "simulated": ops.simulated,
-        **figure_values(DEVICE, ops),
-        "op_count": len(ops),
+        **figure_values((*WHOLE_TIME, SIMULATED, *DEVICE, OP_COUNT), ops),
         "headline": page.headline,
     }
     known: dict[str, str] = {}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.fields.device import DEVICE
+from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS
 from tpuprof.tui.pages.ops.fields.roofline import ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report.common import (
@@ -21,6 +21,7 @@ from tpuprof.tui.pages.ops.report.common import (
 )
 from tpuprof.tui.report.csv import parts_csv
 from tpuprof.tui.report.fields import (
+    Figure,
     RowColumns,
     columns,
     figure_reasons,
@@ -34,9 +35,25 @@ from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import figures_table, joined, main_table, rows_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.units import COUNT, FLAG, TEXT
 
 NO_STEPS = "there are no steps"
 PLOT_HEIGHT = 20
+
+
+WITH_INFEED: Figure[RooflinePage] = Figure(
+    "with_infeed", FLAG, lambda page: page.with_infeed, "whether infeed and outfeed ops count"
+)
+STEP_SOURCE: Figure[RooflinePage] = Figure(
+    "step_source",
+    TEXT,
+    lambda page: page.step_source,
+    "where steps come from: `steps` for markers, `modules` for inferred periods",
+    NO_STEPS,
+)
+OP_COUNT: Figure[RooflinePage] = Figure(
+    "op_count", COUNT, lambda page: int(page.counts.sum()), "ops that count, before any limit"
+)
 
 
 def read(asked: Asked) -> RooflinePage:
@@ -51,13 +68,13 @@ def json(page: RooflinePage, asked: Asked) -> str:
     average = _points(page.average_step)
     body = {
         **figure_values(DEVICE, ops),
-        "with_infeed": page.with_infeed,
-        "simulated": ops.simulated,
+        **figure_values((WITH_INFEED,), page),
+        **figure_values((SIMULATED,), ops),
         "program": _points(page.program)[0],
         "average_step": average[0] if average else None,
-        "step_source": page.step_source,
+        **figure_values((STEP_SOURCE,), page),
         "steps": _points(page.steps),
-        "op_count": int(page.counts.sum()),
+        **figure_values((OP_COUNT,), page),
         "ops": table_records(ROOFLINE_OPS, ops, _rows(page, asked.most_rows)),
     }
     why = {"average_step": no_steps, "step_source": no_steps, **figure_reasons(DEVICE)}
@@ -80,7 +97,7 @@ def csv(page: RooflinePage, asked: Asked) -> str:
         (kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points
     ]
     parts.append(("op", columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))))
-    return parts_csv("kind", ROOFLINE_OPS.json, parts)
+    return parts_csv(ROOFLINE_OPS.csv, parts)
 
 
 def markdown(page: RooflinePage, asked: Asked) -> str:
@@ -129,6 +146,7 @@ REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(ROOFLINE_POINTS, ROOFLINE_OPS),
-    figures=DEVICE,
+    figures=(*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT),
+    csv_table=ROOFLINE_OPS,
     warnings=lambda page: page.ops.warnings,
 )

@@ -1,0 +1,110 @@
+"""`report PAGE --describe`: what it says is what the reports hold, key by key."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tpuprof.tui.cli.main import main
+from tpuprof.tui.pages import PAGE_NAMES
+
+EXTRA: dict[str, tuple[str, ...]] = {"runs": ("--facts",)}
+"""Options that make a page show all that it can."""
+
+
+def printed(*arguments: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(list(arguments)) == 0
+    return out.getvalue()
+
+
+def keys_of(value: Any, path: str = "") -> Iterator[str]:
+    """The keys of a document that hold no further objects; `[]` for any index, once for children however deep."""
+    if isinstance(value, dict) and value and not path.startswith("unknown"):
+        for key, item in value.items():
+            yield from keys_of(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        if not value:
+            yield re.sub(r"(\.children\[\])+", ".children[]", f"{path}[]")
+        for item in value:
+            yield from keys_of(item, f"{path}[]")
+    else:
+        yield re.sub(r"(\.children\[\])+", ".children[]", path)
+
+
+def described(page: str) -> dict[str, dict[str, Any]]:
+    document = json.loads(printed("report", page, "--describe", "--format", "json"))
+    assert document["schema"] == "tpuprof.describe/1" and document["page"] == page
+    keys = {row["key"]: row for row in document["keys"]}
+    assert len(keys) == len(document["keys"])
+    return keys
+
+
+def covered(key: str, keys: dict[str, dict[str, Any]]) -> bool:
+    """Whether a key of a document is described, or is a null or an empty list that stands for described ones."""
+    bare = key.removesuffix("[]")
+    return key in keys or bare in keys or any(known.startswith((f"{bare}.", f"{bare}[]")) for known in keys)
+
+
+NOT_YET = ("runs", "hosts", "overview", "input", "inference", "timeline", "memory", "memory-profile")
+"""Pages whose fields are still to be written."""
+
+DONE = [page for page in PAGE_NAMES if page not in NOT_YET]
+
+
+@pytest.mark.parametrize("page", DONE)
+def test_every_key_of_json_is_described(page: str) -> None:
+    document = json.loads(printed("report", page, "demo", "--format", "json", *EXTRA.get(page, ())))
+    keys = described(page)
+    missing = sorted({key for key in keys_of(document) if not covered(key, keys)})
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGE_NAMES)
+def test_every_described_key_is_in_json(page: str) -> None:
+    document = json.loads(printed("report", page, "demo", "--format", "json", *EXTRA.get(page, ())))
+    found = set(keys_of(document))
+    stems = {key.removesuffix("[]") for key in found}
+    for key, row in described(page).items():
+        if row["json"]:
+            # A list that is empty here, or an object that is null, holds nothing that could be looked at.
+            parts = [key[: match.start()] for match in re.finditer(r"\.|\[\]", key)]
+            assert key in found or key.removesuffix("[]") in stems or any(part in stems for part in parts), key
+
+
+@pytest.mark.parametrize("page", DONE)
+def test_the_columns_of_csv_are_described(page: str) -> None:
+    headings = next(csv.reader(io.StringIO(printed("report", page, "demo", "--format", "csv", *EXTRA.get(page, ())))))
+    of_csv = [row["csv_column"] for row in described(page).values() if row["csv_column"]]
+    assert sorted(headings) == sorted(of_csv)
+
+
+@pytest.mark.parametrize("page", PAGE_NAMES)
+def test_every_key_says_what_it_means(page: str) -> None:
+    for row in described(page).values():
+        assert row["unit"] and row["meaning"] and not row["meaning"].endswith(".")
+
+
+@pytest.mark.parametrize("page", PAGE_NAMES)
+def test_nulls_have_a_reason_that_is_described(page: str) -> None:
+    document = json.loads(printed("report", page, "demo", "--format", "json", *EXTRA.get(page, ())))
+    keys = described(page)
+    for key in document["unknown"]:
+        row = keys.get(key)
+        assert row is None or row["null_when"], key
+
+
+@pytest.mark.parametrize("page", PAGE_NAMES)
+def test_the_text_fits_its_width_and_names_every_key(page: str) -> None:
+    text = printed("report", page, "--describe", "--width", "80", "--ascii")
+    assert text.isascii() and all(len(line) <= 80 for line in text.splitlines())
+    for key in described(page):
+        assert key[:70] in text

@@ -1,0 +1,123 @@
+"""`report PAGE --describe`: what a page's JSON and CSV hold, written from the fields themselves.
+
+A key is described by its unit, what it means and why it may be null. `[]` stands for every element of a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.report.fields import Figure
+from tpuprof.tui.report.page import Look, Report
+from tpuprof.tui.report.text import page_text
+from tpuprof.tui.report.units import TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One key of a page.
+
+    Attributes:
+        key: dotted, ``ops[].self_time_ps``.
+        unit: of its values.
+        meaning: what it says.
+        null: why it may be null; empty where it never is.
+        in_json: whether JSON has it.
+        csv: the heading of its column in CSV; empty where CSV has it not.
+    """
+
+    key: str
+    unit: str
+    meaning: str
+    null: str
+    in_json: bool = True
+    csv: str = ""
+
+
+def _head(key: str, meaning: str) -> Figure[Any]:
+    return Figure(key, TEXT, lambda _: None, meaning)
+
+
+HEAD: tuple[Figure[Any], ...] = (
+    _head("schema", "the format's name and version; keys may be added to a version, none is renamed"),
+    _head("run.name", "the run's name"),
+    _head("run.path", "where the run lies"),
+    _head("run.hosts[]", "the hosts that the figures cover"),
+    _head("warnings[]", "what is wrong with the profile, a sentence each"),
+    _head("unknown", "for each key that is null somewhere, why"),
+)
+"""What every page's JSON begins and ends with."""
+
+
+def described(report: Report[Any]) -> list[Described]:
+    """Every key of a page, in the order of JSON: figures, then table by table."""
+    return [
+        *map(_figure, (*HEAD[:-1], *(one for one in report.figures if one.key))),
+        *_fields(report),
+        _figure(HEAD[-1]),
+    ]
+
+
+def _figure(figure: Figure[Any]) -> Described:
+    return Described(figure.key, figure.unit.name, figure.meaning, figure.null)
+
+
+def _fields(report: Report[Any]) -> Iterator[Described]:
+    for table in report.tables:
+        csv = (table.csv or table.json) if table is report.csv_table else ()
+        places = table.places or (f"{table.key}[]",)
+        of_csv = next((place for place in places if place.endswith("[]")), "") if csv else ""
+        for place in places:
+            for one in table.chosen((*table.json, *(key for key in csv if key not in table.json and place == of_csv))):
+                yield Described(
+                    key=f"{place}.{one.key}",
+                    unit=one.unit.name,
+                    meaning=one.meaning,
+                    null=one.null,
+                    in_json=one.key in table.json,
+                    csv=one.key if place == of_csv and one.key in csv else "",
+                )
+
+
+def describe_json(page: str, report: Report[Any]) -> str:
+    """The description as JSON."""
+    keys = [
+        {
+            "key": one.key,
+            "unit": one.unit,
+            "meaning": one.meaning,
+            "null_when": one.null or None,
+            "json": one.in_json,
+            "csv_column": one.csv or None,
+        }
+        for one in described(report)
+    ]
+    rows = ",\n    ".join(json.dumps(key, ensure_ascii=False) for key in keys)
+    return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
+
+
+def describe_text(page: str, report: Report[Any], look: Look) -> str:
+    """The description as text: a key and its unit, and below it what it means."""
+    glyphs = look.glyphs
+
+    def lines(width: int) -> list[Line]:
+        title = f"Keys of the page {page}, in JSON; those of CSV's columns are marked"
+        return [fit([(title, "title")], width, glyphs), *_key_lines(described(report), width, glyphs)]
+
+    return page_text(lines, look)
+
+
+def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Line]:
+    lines: list[Line] = []
+    for one in keys:
+        where = "csv" if one.csv and one.in_json else "csv only" if one.csv else ""
+        lines.append(fit([(one.key, "strong"), (f"  {one.unit}", "key"), (f"  {where}", "dim")], width, glyphs))
+        lines += wrap(one.meaning, width, "text", glyphs, [("    ", "text")])
+        if one.null:
+            lines += wrap(f"null: {one.null}", width, "dim", glyphs, [("    ", "text")])
+    return lines
