@@ -50,6 +50,7 @@ class OnScreen(Generic[Source]):
         words: writes a stored value, where the unit's words are not it.
         cells: draws the rows that show, where words and style alone do not.
         fixed, grows, keeps_style: see `tui.draw.table.Column`.
+        note: what its colours say, a sentence for the help.
     """
 
     name: str
@@ -62,6 +63,7 @@ class OnScreen(Generic[Source]):
     fixed: bool = False
     grows: bool = False
     keeps_style: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,17 @@ def _stored(one: Field[Source], source: Source, rows: Rows) -> Sequence[Any] | N
 
 def _values(stored: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
     return stored if isinstance(stored, Sequence) else stored.tolist()
+
+
+def help_rows(table: Table[Any], sorted_by: str = "") -> list[tuple[str, str]]:
+    """What the columns on the screen mean: titles and sentences, the column that the rows are sorted by first."""
+    rows: dict[str, str] = {}
+    shown = [(one, one.screen) for one in table.chosen(table.screen) if one.screen is not None and one.screen.title]
+    for one, look in sorted(shown, key=lambda pair: pair[1].name != sorted_by):
+        key = f" ({one.key} in JSON)" if one.key in table.json else ""
+        sentences = [f"{one.meaning}{key}.", look.note, f"n/a: {one.null}." if one.null else ""]
+        rows.setdefault(look.title, " ".join(filter(None, sentences)))
+    return list(rows.items())
 
 
 # --- order

@@ -101,6 +101,9 @@ class View(Protocol):
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""
 
+    def help_rows(self) -> list[tuple[str, str]]:
+        """What its columns mean: titles and sentences."""
+
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
 

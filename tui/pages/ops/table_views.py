@@ -13,7 +13,7 @@ from tpuprof.tui.pages.ops.card import framework_card
 from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, hlo_card
 from tpuprof.tui.pages.ops.table_state import TableState
-from tpuprof.tui.report.fields import Table, filter_texts, is_descending, screen_columns
+from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class TableView:
         state = self.state
         place = f"{count(state.cursor + 1 if len(state.rows) else 0)} of {count(len(state.rows))}"
         return f"{place} (filtered from {count(state.total)})" if state.filter_text else place
+
+    def help_rows(self) -> list[tuple[str, str]]:
+        """What its columns mean, the one that it is sorted by first."""
+        return help_rows(self._table()[0], self.state.sort)
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""

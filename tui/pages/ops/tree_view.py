@@ -87,6 +87,15 @@ class TreeView:
         parts += [] if self._with_idle else ["idle left out"]
         return ", ".join(parts)
 
+    def help_rows(self) -> list[tuple[str, str]]:
+        """What its columns mean."""
+        from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415 - numpy, not at start
+
+        nodes = NODES.chosen(NODES.markdown)
+        return [
+            (one.heading, f"{one.meaning} ({one.key} in JSON).") for one in nodes if one.key not in ("name", "kind")
+        ]
+
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
         if across > 0:

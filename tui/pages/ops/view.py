@@ -453,18 +453,13 @@ class OpsTab(Tab):
         from tpuprof.parsers.ops.filter import HELP  # noqa: PLC0415 - not at start
 
         lines: list[Line] = []
-        for name, meaning in (*MEANINGS, *((f"/{example}", meaning) for example, meaning in HELP)):
+        columns = self.view.help_rows() if self.view is not None else []
+        for name, meaning in (*columns, *MEANINGS, *((f"/{example}", meaning) for example, meaning in HELP)):
             lines += wrap(meaning, width, "text", glyphs, [(f"{name:<14} ", "strong")])
         return lines
 
 
 MEANINGS: tuple[tuple[str, str], ...] = (
-    ("time", "self time: what ops take without the ops inside them, over all cores, of the cores' whole time."),
-    ("wasted", "share of all time times what is left of the better used of matrix unit and HBM; idle is wasted whole."),
-    ("FLOPS", "FLOPs by the compiler's count over time, of the device's peak. Green from 50%, red below 20%."),
-    ("HBM", "bytes to and from HBM over time, of the device's peak. Red from 67% on: memory holds it up."),
-    ("bound by", "the resource used most: compute, HBM, VMEM or CMEM; unknown where nothing is counted."),
-    ("of roof", "how much of that resource's peak is reached."),
     ("IDLE", "time in which a core runs no op."),
     ("duplicates", "ops that the compiler made of one: the same code, several times."),
     ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),

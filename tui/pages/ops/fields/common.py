@@ -100,6 +100,12 @@ def is_rematerialized(page: OpsPage, row: int) -> bool:
     return ".remat" in page.table.name[row] or "rematted_computation" in page.table.framework_op[row]
 
 
+def memory_words(memory: str) -> str:
+    """A memory as a person reads it: ``HBM``, ``CMEM read``, ``on-chip write``."""
+    name, _, way = memory.rpartition("_") if memory.endswith(("_read", "_write")) else (memory, "", "")
+    return f"{'on-chip' if name == 'on_chip' else name.upper()} {way}".strip()
+
+
 def known_program(name: str) -> str | None:
     """A program's name, None for the stand-in of a program that is not known."""
     return None if name == UNKNOWN_PROGRAM else name
@@ -321,7 +327,7 @@ def rate_fields(rates: Callable[[Source], Rates]) -> tuple[Field[Source], ...]:
             "FLOP/s over the device's peak, at its nominal clock; above 1 where work and time do not belong together",
             null=f"{NO_FLOPS}, or the peak is unknown",
             heading="FLOPS",
-            screen=OnScreen("flops", "FLOPS", 6, flops_style, _used_words),
+            screen=OnScreen("flops", "FLOPS", 6, flops_style, _used_words, note="Green from 50%, red below 20%."),
         ),
         Field(
             "hbm_bandwidth_utilization",
@@ -330,7 +336,7 @@ def rate_fields(rates: Callable[[Source], Rates]) -> tuple[Field[Source], ...]:
             "HBM traffic a second over the peak of HBM; above 1 where work and time do not belong together",
             null=NO_BANDWIDTH,
             heading="HBM",
-            screen=OnScreen("hbm", "HBM", 6, bandwidth_style, _used_words),
+            screen=OnScreen("hbm", "HBM", 6, bandwidth_style, _used_words, note="Red from 67% on: memory holds it up."),
         ),
         Field(
             "operational_intensity",
@@ -412,7 +418,7 @@ def _bandwidth_field(rates: Callable[[Source], Rates], memory: str, column: int)
         f"bandwidth_gigabytes_per_second.{MEMORIES[memory]}",
         GIGABYTES,
         lambda source, rows: rates(source).bandwidth[rows, column],
-        f"{memory.replace('_', ' ')} traffic over the total time",
+        f"{memory_words(memory)} traffic over the total time",
         null=f"{NO_BYTES if memory == 'hbm' else NO_BREAKDOWN}, or they took no time",
         screen=OnScreen(*names, 7) if names else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.pages.ops.fields.common import MEMORIES
+from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.report.fields import Figure
 from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, NUMBER, TEXT, TIME_PS
 
@@ -35,7 +35,7 @@ DEVICE: tuple[Figure[OpsPage], ...] = (
             f"device.peak_{key}_gigabytes_per_second",
             GIGABYTES,
             _peak(memory),
-            f"what one core can move at most: {key.replace('_', ' ')}",
+            f"what one core can move at most: {memory_words(memory)}",
             "the device plane gives no peak HBM bandwidth"
             if memory == "hbm"
             else f"the device plane gives no peak of {key.replace('_', ' ')}",

@@ -27,6 +27,7 @@ from tpuprof.tui.pages.ops.fields.common import (
     NO_SOURCE,
     NO_TIME,
     PROGRAM,
+    memory_words,
     picked,
 )
 from tpuprof.tui.report.fields import Field, Table
@@ -79,7 +80,7 @@ def _used(memory: str) -> Field[Nodes]:
         f"bandwidth_utilization.{MEMORIES[memory]}",
         SHARE,
         lambda nodes, rows: nodes.tree.rates.bandwidth_utilization[rows, column],
-        f"traffic a second over the peak: {MEMORIES[memory].replace('_', ' ')}",
+        f"traffic a second over the peak: {memory_words(memory)}",
         null=NO_BANDWIDTH,
         heading="HBM" if memory == "hbm" else "",
     )
@@ -91,7 +92,7 @@ def _moved(memory: str) -> Field[Nodes]:
         f"bytes.{MEMORIES[memory]}",
         WHOLE,
         lambda nodes, rows: nodes.tree.work[rows, column],
-        f"bytes moved: {MEMORIES[memory].replace('_', ' ')}",
+        f"bytes moved: {memory_words(memory)}",
         null=NO_BYTES if memory == "hbm" else NO_BREAKDOWN,
     )
 
@@ -163,7 +164,7 @@ NODES: Table[Nodes] = Table(
             "wasted_fraction",
             SHARE,
             _tree("wasted_fraction"),
-            "time above what the roof allows, summed over its ops, of the tree's time",
+            "its share of all time, times what is left of the better used of matrix unit and HBM; idle is wasted whole",
             null=f"{NO_BOUND}; or there is no time at all",
             heading="wasted",
         ),
