@@ -88,13 +88,13 @@ class TreeView:
         return ", ".join(parts)
 
     def help_rows(self) -> list[tuple[str, str]]:
-        """What its columns mean."""
-        from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415 - numpy, not at start
+        """What its columns mean, and what the card adds to them."""
+        from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
+        from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415
 
-        nodes = NODES.chosen(NODES.markdown)
-        return [
-            (one.heading, f"{one.meaning} ({one.key} in JSON).") for one in nodes if one.key not in ("name", "kind")
-        ]
+        columns = [one for one in NODES.chosen(NODES.markdown) if one.key not in ("name", "kind")]
+        on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
+        return [(one.heading, f"{one.meaning}.") for one in (*columns, *on_card)]
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
