@@ -92,9 +92,9 @@ class TreeView:
         from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
         from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415
 
-        columns = [one for one in NODES.chosen(NODES.markdown) if one.key not in ("name", "kind")]
+        rows = [(one.heading, f"{one.meaning}.") for one in NODES.chosen(NODES.markdown[2:])]
         on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
-        return [(one.heading, f"{one.meaning}.") for one in (*columns, *on_card)]
+        return [*rows, *((one.heading, f"{one.meaning}.") for one in on_card)]
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""
