@@ -1,4 +1,4 @@
-"""Runs a heap trace: which buffer is in memory from which point to which, and how much that makes at each point.
+"""What lies in one memory space of a compiled module: what is there throughout, and what its heap trace tells.
 
 The compiler lays out temporary buffers by simulating a heap over the program's schedule and leaves the trace of it:
 events that allocate a buffer, free one, or let one share the place of another. A place is in use as long as one of
@@ -16,11 +16,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tpuprof.parsers.memory.model import Int64s
-from tpuprof.parsers.memory.modules.assignment import LogicalBuffers
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.model import CATEGORIES, Int64s, Stays, space_name
+from tpuprof.parsers.memory.modules.assignment import Assignment, LogicalBuffers
 
 ALLOCATE, FREE, SHARE = range(3)
 
@@ -33,6 +36,220 @@ _IN_MEMORY = "allocation of a buffer that is in memory already"
 _NOT_IN_MEMORY = "free of a buffer that is not in memory"
 _ODD_KIND = "neither allocation, free nor sharing"
 _TOO_MUCH = "allocation of more memory than there can be"
+_UNKNOWN = "about a logical buffer that the buffer assignment lacks"
+_ELSEWHERE = "about a buffer in another memory space"
+_NOT_TEMPORARY = "about a buffer in no temporary allocation"
+_Number = TypeVar("_Number", np.int64, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceHeap:
+    """What lies in one memory space of a module, at each point of its heap trace.
+
+    Attributes:
+        stays: what is there throughout, then what the trace tells, in program order.
+        heap_bytes, heap_unpadded_bytes: int64[points], see `SpaceMemory`.
+        trace: that was run; None where the space has none.
+        warnings: what is odd, a sentence each.
+    """
+
+    stays: Stays
+    heap_bytes: Int64s
+    heap_unpadded_bytes: Int64s
+    trace: hlo_pb2.HeapSimulatorTrace | None
+    warnings: tuple[str, ...]
+
+
+def space_heap(assignment: Assignment, space: int) -> SpaceHeap:
+    """Everything that lies in a memory space, and the heap at each point.
+
+    Allocations of parameters, outputs and constants are there throughout; thread-local ones take no memory. The trace
+    tells the use of the temporary ones that its buffers lie in, several if need be. A temporary allocation of which it
+    tells nothing (another trace does, or none) counts with its whole size throughout: the memory is set aside for the
+    whole program, and two traces have no clock in common by which their heaps could be added up.
+    """
+    ran = _Ran.of(assignment, space)
+    stays = _stays(assignment, ran)
+    return SpaceHeap(
+        stays=stays,
+        heap_bytes=ran.run.heap_bytes,
+        heap_unpadded_bytes=_unpadded_heap(stays, len(ran.run.heap_bytes)),
+        trace=ran.trace,
+        warnings=_sentences(assignment, space, ran),
+    )
+
+
+def peak_bytes(assignment: Assignment, space: int) -> int:
+    """Most that is in a memory space at once; the largest of `space_heap`, for less work."""
+    return int(_Ran.of(assignment, space).run.heap_bytes.max())
+
+
+def choose_trace(assignment: Assignment, space: int) -> hlo_pb2.HeapSimulatorTrace | None:
+    """The heap trace of a memory space, as XProf chooses it; None where it has none.
+
+    That is the trace of the first temporary allocation that has one. A trace belongs to the allocation that its first
+    event's buffer lies in (what it says about that itself can't be trusted), of several the last one does. Where no
+    temporary allocation has one, it is the trace with most events about buffers of the space.
+    """
+    allocations, buffers = assignment.allocations, assignment.buffers
+    owned: dict[int, int] = {}
+    for number, trace in enumerate(assignment.traces):
+        row = buffers.rows.get(trace.events[0].buffer_id, -1) if trace.events else -1
+        if row >= 0:
+            owned[int(buffers.allocation[row])] = number
+    for at in np.flatnonzero((allocations.space == space) & allocations.is_temporary).tolist():
+        if at in owned:
+            return assignment.traces[owned[at]]
+    best, most = None, 0
+    for trace in assignment.traces:
+        rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in trace.events], np.int64)
+        count = int(np.count_nonzero(buffers.space[rows[rows >= 0]] == space))
+        if count > most:
+            best, most = trace, count
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """A trace as `run_heap` takes it, and the rows of the allocations that it tells about."""
+
+    kinds: list[int]
+    buffers: list[int]
+    shared: list[int]
+    allocations: Int64s
+    odd: Counter[str]
+
+    @classmethod
+    def of(cls, assignment: Assignment, space: int, trace: hlo_pb2.HeapSimulatorTrace | None) -> _Events:
+        """Without events about buffers of other spaces, and of allocations that are there throughout."""
+        events = () if trace is None else trace.events
+        buffers, allocations = assignment.buffers, assignment.allocations
+        rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in events], np.int64)
+        kinds = [event.kind for event in events]
+        shared = [
+            buffers.rows.get(event.share_with_canonical_id, -1) if kind == SHARE else -1
+            for event, kind in zip(events, kinds, strict=True)
+        ]
+        unknown = rows < 0
+        owner = _at(buffers.allocation, rows, -1)
+        elsewhere = ~unknown & (_at(buffers.space, rows, space) != space)
+        throughout = ~elsewhere & (owner >= 0) & ~_at(allocations.is_temporary, owner, True)
+        counts = {_UNKNOWN: unknown, _ELSEWHERE: elsewhere, _NOT_TEMPORARY: throughout}
+        told = owner[~(unknown | elsewhere | throughout)]
+        return cls(
+            kinds=kinds,
+            buffers=np.where(unknown | elsewhere | throughout, -1, rows).tolist(),
+            shared=shared,
+            allocations=np.unique(told[told >= 0]),
+            odd=Counter({what: int(mask.sum()) for what, mask in counts.items() if mask.any()}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A memory space with its trace run.
+
+    Attributes:
+        fixed: int64, rows of the allocations that are there throughout.
+        fixed_bytes: int64, what each counts.
+        untold: int64, rows of those temporary allocations of them that the trace tells nothing of.
+    """
+
+    trace: hlo_pb2.HeapSimulatorTrace | None
+    events: _Events
+    fixed: Int64s
+    fixed_bytes: Int64s
+    untold: Int64s
+    run: HeapRun
+
+    @classmethod
+    def of(cls, assignment: Assignment, space: int) -> _Ran:
+        """Chooses the trace and runs it."""
+        allocations = assignment.allocations
+        trace = choose_trace(assignment, space)
+        events = _Events.of(assignment, space, trace)
+        here = allocations.space == space
+        untold = here & allocations.is_temporary & (allocations.size_bytes > 0)
+        untold[events.allocations] = False
+        fixed = np.concatenate([np.flatnonzero(here & allocations.is_lasting), np.flatnonzero(untold)])
+        sizes = allocations.size_bytes[fixed]
+        sizes = np.where(np.cumsum(sizes, dtype=np.float64) <= MOST_BYTES / 2, sizes, 0)
+        run = run_heap(events.kinds, events.buffers, events.shared, Addresses.of(assignment.buffers), int(sizes.sum()))
+        return cls(trace, events, fixed, sizes, np.flatnonzero(untold), run)
+
+
+def _stays(assignment: Assignment, ran: _Ran) -> Stays:
+    """A row for each allocation that is there throughout, and for each stay that the trace tells."""
+    allocations, buffers, run = assignment.allocations, assignment.buffers, ran.run
+    shown = allocations.largest[ran.fixed]
+    whole = _at(buffers.size_bytes, shown, -1) == allocations.size_bytes[ran.fixed]
+    shown = np.where(allocations.is_temporary[ran.fixed] & ~whole, -1, shown)  # of many, none stands for the rest
+    root = np.concatenate([shown, run.root])
+    none = np.zeros(len(ran.fixed), np.int64)
+    temporary = np.full(len(run.root), CATEGORIES.index("temporary"), np.int64)
+    return Stays(
+        logical_buffer=_at(buffers.ids, np.concatenate([shown, run.buffer]), -1),
+        category=np.concatenate([allocations.category[ran.fixed], temporary]),
+        size_bytes=np.concatenate([ran.fixed_bytes, buffers.size_bytes[run.root]]),
+        unpadded_bytes=np.array([-1 if row < 0 else assignment.unpadded_bytes(row) for row in root.tolist()], np.int64),
+        allocation=np.concatenate(
+            [allocations.index[ran.fixed], _at(allocations.index, buffers.allocation[run.root], -1)]
+        ),
+        offset_bytes=np.concatenate([none, buffers.offset_bytes[run.root]]),
+        born=np.concatenate([none, run.born]),
+        dies=np.concatenate([none + len(run.heap_bytes), run.dies]),
+    )
+
+
+def _sentences(assignment: Assignment, space: int, ran: _Ran) -> tuple[str, ...]:
+    """What is odd about a space, a sentence each."""
+    sizes, where = assignment.allocations.size_bytes, space_name(space)
+    events = len(ran.events.kinds)
+    most = int(ran.run.heap_bytes.max() - ran.run.heap_bytes[0])
+    return (
+        *_untold_sentence(space, ran.trace is not None, sizes[ran.untold].tolist()),
+        *_overfull_sentence(space, most, sizes[ran.events.allocations].tolist()),
+        *(
+            f"Heap trace of {where}, odd events: {count:,} of {events:,} ({what})."
+            for what, count in (ran.events.odd + ran.run.odd).items()
+        ),
+    )
+
+
+def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
+    """Entries of a column by row, `other` for a row below 0."""
+    if not len(column):
+        return np.full(len(rows), other, column.dtype)
+    result: NDArray[_Number] = np.where(rows >= 0, column[rows], np.array(other, column.dtype))
+    return result
+
+
+def _unpadded_heap(stays: Stays, points: int) -> Int64s:
+    """Bytes of elements in memory at each point, a size where they are unknown."""
+    each = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
+    steps = np.zeros(points + 1, np.int64)
+    np.add.at(steps, stays.born, each)
+    np.subtract.at(steps, stays.dies, each)
+    return np.cumsum(steps)[:points]
+
+
+def _untold_sentence(space: int, has_trace: bool, sizes: list[int]) -> tuple[str, ...]:
+    """A sentence about the temporary allocations that no trace tells the use of; () without any."""
+    if not sizes:
+        return ()
+    what = f"{len(sizes):,} temporary allocation{'s' * (len(sizes) > 1)} ({sum(sizes):,} bytes)"
+    why = "the heap trace tells nothing of" if has_trace else "there is no heap trace of"
+    return (f"{space_name(space)}: {why} {what}; all of that counts as in memory throughout.",)
+
+
+def _overfull_sentence(space: int, most: int, sizes: list[int]) -> tuple[str, ...]:
+    """A sentence about a trace whose buffers do not fit what they lie in; () where they do, or lie in nothing."""
+    if not sizes or most <= sum(sizes):
+        return ()
+    return (f"{space_name(space)}: the heap trace comes to {most:,} bytes in allocations of {sum(sizes):,} bytes.",)
+
+
+# --- running a trace --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

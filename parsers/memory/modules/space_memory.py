@@ -24,7 +24,7 @@ from tpuprof.parsers.memory.model import (
     space_name,
 )
 from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, allocation_type, read_assignment
-from tpuprof.parsers.memory.modules.space_heap import peak_bytes, space_heap
+from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
 
 _HINT = "Profile the program on a TPU, or open a file that XLA wrote with its buffer assignment (*.hlo_proto.pb)."
 _SCOPED = b"used_scoped_memory_configs"

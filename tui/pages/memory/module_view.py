@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, Int64s, ModulePeaks, SpaceMemory
-from tpuprof.parsers.memory.modules.phases import backward_from
+from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
@@ -301,8 +301,6 @@ class BuffersView:
 
     def _to_peak(self, space: SpaceMemory, by: int) -> str:
         """To the next or previous point where memory in use is a local maximum."""
-        from tpuprof.parsers.memory.modules.peaks import next_peak  # noqa: PLC0415
-
         found = next_peak(space.heap_bytes, self._state.point, by)
         if found is None:
             return f"no {'later' if by > 0 else 'earlier'} peak"
@@ -350,8 +348,6 @@ class BuffersView:
         space = self.space
         if space is None:
             return "no module of this run has figures"
-        from tpuprof.parsers.memory.modules.peaks import stays_of  # noqa: PLC0415
-
         rows = stays_of(space, op)
         if not len(rows):
             return f"{op} defines no buffer in {space.name} of {space.module}"

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
-from tpuprof.parsers.memory.oom.read.forms import TABLES, Piece
-from tpuprof.parsers.memory.oom.read.sizes import SIZE, Printed, exactly, printed
+from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
 
 MOST_ENTRIES = 10_000
 MOST_CHARACTERS = 1 << 22

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
-from tpuprof.parsers.memory.oom.read.sizes import SIZE, Printed, exactly, printed, sharpened
+from tpuprof.parsers.memory.oom.read.forms import SIZE, Printed, exactly, printed, sharpened
 
 LONGEST = 2000
 """Characters kept of a text, be it a label or a name."""

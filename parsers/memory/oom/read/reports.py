@@ -11,8 +11,7 @@ from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomKind, OomReport
 from tpuprof.parsers.memory.oom.read.draft import Draft
 from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
-from tpuprof.parsers.memory.oom.read.forms import HEADLESS
-from tpuprof.parsers.memory.oom.read.sizes import Printed
+from tpuprof.parsers.memory.oom.read.forms import HEADLESS, Printed
 
 MOST_REPORTS = 200
 MOST_CHARACTERS = 1 << 26

@@ -1,17 +1,42 @@
-"""Finds every out-of-memory error of a TPU in a log."""
+"""Finds every out-of-memory error of a TPU in a log, and notes errors about other memory, which are not read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import BinaryIO
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.blocks import Blocks
-from tpuprof.parsers.memory.oom.read.others import Others
-from tpuprof.parsers.memory.oom.read.partial import Joiner
+from tpuprof.parsers.memory.oom.read.clean import Joiner
 from tpuprof.parsers.memory.oom.read.reports import Collector
 from tpuprof.parsers.memory.oom.read.stream import LogReader
+
+_KINDS = {
+    "gpu": (
+        re.compile(
+            r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
+            r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
+            r"|Failed to allocate request for .{1,40} on device ordinal"
+        ),
+        "{where} a GPU's memory ran out (or the host's, allocated like a GPU's)",
+    ),
+    "bad_alloc": (
+        re.compile(r"std::bad_alloc"),
+        "{where} a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
+    ),
+    "killed": (
+        re.compile(r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled"),
+        "{where} the system killed a process since the host's own memory, or a container's share of it, ran out",
+    ),
+    "python": (
+        re.compile(r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()"),
+        "{where} Python got no memory on the host (MemoryError)",
+    ),
+}
+
+_ANY = re.compile("|".join(f"(?P<{kind}>{expression.pattern})" for kind, (expression, _) in _KINDS.items()))
 
 
 def scan_log(
@@ -57,3 +82,30 @@ def scan(reader: LogReader) -> OomLog:
         listed = counted(found.entries_dropped, "listed allocation", "listed allocations")
         notes.append(f"{listed} of the errors' lists are left out: too many to keep.")
     return OomLog(found.reports(), tuple(notes), reader.lines, reader.bytes_read)
+
+
+class Others:
+    """Collects what is no TPU error, a kind at a time."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, int] = {}
+        self._count: dict[str, int] = {}
+
+    def see(self, text: str, number: int) -> None:
+        """Looks at a line."""
+        for match in _ANY.finditer(text):
+            kind = match.lastgroup or ""
+            self._first.setdefault(kind, number)
+            self._count[kind] = self._count.get(kind, 0) + 1
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence a kind, in order of first appearance."""
+        return tuple(
+            _KINDS[kind][1].format(where=f"Line {number:,}{_again(self._count[kind])}:")
+            + "; this is no TPU's error, and only those are read."
+            for kind, number in sorted(self._first.items(), key=lambda item: item[1])
+        )
+
+
+def _again(count: int) -> str:
+    return "" if count == 1 else f", one of {count:,}"

@@ -12,7 +12,7 @@ import pytest
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
-from tpuprof.parsers.memory.oom import need
+from tpuprof.parsers.memory.oom import triage
 from tpuprof.parsers.memory.oom.advice import advice, what_if
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
 from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
@@ -30,7 +30,7 @@ def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes = (report.used_bytes, report.capacity_bytes, None, None, None, None, None)
         return NEED if report is REPORT else Need("hbm", *sizes, report.buffers, False)
 
-    monkeypatch.setattr(need, "need_of_report", need_of_report)
+    monkeypatch.setattr(triage, "need_of_report", need_of_report)
     monkeypatch.setattr(advice, "advise", lambda found: ADVICE if found is NEED else ())
     monkeypatch.setattr(what_if, "toggles", lambda found: TOGGLES if found is NEED else ())
 

@@ -14,7 +14,7 @@ from tpuprof.parsers.memory.oom.advice.batch import batch_cuts, batch_items, fit
 from tpuprof.parsers.memory.oom.advice.cuts import FITS, saving_of
 from tpuprof.parsers.memory.oom.advice.roles import read
 from tpuprof.parsers.memory.oom.model import Advice, Need
-from tpuprof.parsers.memory.oom.need import need_of_memory
+from tpuprof.parsers.memory.oom.triage import need_of_memory
 
 
 def batch_advice(need: Need) -> Advice:

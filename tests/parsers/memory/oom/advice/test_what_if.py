@@ -13,7 +13,7 @@ from tests.parsers.memory.oom.advice.test_need import module
 from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.advice.what_if import ORDER, toggles, what_if
 from tpuprof.parsers.memory.oom.model import Need
-from tpuprof.parsers.memory.oom.need import need_of_memory
+from tpuprof.parsers.memory.oom.triage import need_of_memory
 
 _CHOICES = st.sets(st.sampled_from(ORDER))
 

@@ -25,11 +25,10 @@ from tests.parsers.memory.oom.read.texts import (
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.draft import MOST_CHARACTERS, MOST_ENTRIES
+from tpuprof.parsers.memory.oom.read.forms import printed
 from tpuprof.parsers.memory.oom.read.reports import MOST_REPORTS
 from tpuprof.parsers.memory.oom.read.scan import scan, scan_log
-from tpuprof.parsers.memory.oom.read.sizes import printed
-from tpuprof.parsers.memory.oom.read.source import CHUNK
-from tpuprof.parsers.memory.oom.read.stream import LONGEST_LINE, LogReader
+from tpuprof.parsers.memory.oom.read.stream import CHUNK, LONGEST_LINE, LogReader
 
 
 class Repeated(io.RawIOBase):

@@ -1,7 +1,9 @@
-"""Local maxima of the memory in use, and the buffers of an op."""
+"""Local maxima of the memory in use, where the backward pass begins, and the buffers of an op."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.parsers.memory.modules.build import MIB, space_of, training_space
 from tests.support.made.compiled import compiled_modules
-from tpuprof.parsers.memory.model import HBM
-from tpuprof.parsers.memory.modules.peaks import LEAST_DROP, next_peak, peaks, stays_of
+from tpuprof.parsers.memory.model import HBM, Buffer, SpaceMemory
+from tpuprof.parsers.memory.modules.landmarks import LEAST_DROP, SAMPLED, backward_from, next_peak, peaks, stays_of
 
 
 def test_peaks_are_parted_by_a_fall_and_a_rise() -> None:
@@ -57,3 +60,46 @@ def test_the_buffers_of_an_op_are_found_by_its_name_alone() -> None:
     assert space.stays.size_bytes[rows].tolist() == sorted(space.stays.size_bytes[rows].tolist(), reverse=True)
     assert not len(stays_of(space, "fusion.39"))
     assert not len(stays_of(space, "no such op"))
+
+
+NAMES = {"F": "jit(f)/jvp(M)/h/dot", "B": "jit(f)/transpose(jvp(M))/h/dot", "o": "jit(f)/adam/mul", ".": None}
+
+
+def step(passes: Sequence[str]) -> SpaceMemory:
+    buffers = [
+        Buffer(f"t{at}", "temporary", MIB, MIB, framework_op=NAMES[letter], born=at + 1, dies=at + 2)
+        for at, letter in enumerate(passes)
+    ]
+    return space_of(buffers, len(passes) + 2)
+
+
+def test_the_backward_pass_begins_with_its_first_buffer() -> None:
+    assert backward_from(step("FFFF.FFBBBooBBo")) == 8
+    assert backward_from(step("F" * 20 + "BFB" + "B" * 20)) in (21, 23)
+
+
+def test_nothing_is_said_of_what_has_no_two_passes_one_by_one() -> None:
+    assert backward_from(step("FFFFFFFF")) is None
+    assert backward_from(step("oooo....")) is None
+    assert backward_from(step("FFFFFBB")) is None
+    assert backward_from(step("FB" * 20)) is None
+    assert backward_from(step("BBBBBFFFFF")) is None
+    assert backward_from(training_space()) is None
+
+
+def test_of_many_buffers_some_are_looked_at() -> None:
+    page = step("F" * 3000 + "B" * 3000)
+    asked: list[int] = []
+
+    class Counted:
+        def __len__(self) -> int:
+            return len(page.buffers)
+
+        def __getitem__(self, row: int, /) -> Buffer:
+            asked.append(row)
+            return page.buffers[row]
+
+    found = backward_from(dataclasses.replace(page, buffers=Counted()))
+    assert found is not None
+    assert abs(found - 3001) <= 6000 // SAMPLED + 1
+    assert len(asked) <= SAMPLED
