@@ -163,12 +163,14 @@ class Toggle:
     """A change to try in *what-if*.
 
     Attributes:
-        key: names it: ``batch``, ``bf16``, ``remat``, ``padding``, ``optimizer``, ``donation``.
+        key: names it: ``batch``, ``bf16``, ``remat``, ``padding``, ``padding 2``, ``donation``.
+        kind: of the advice that it tries out.
         title: for people: ``batch 64 -> 32``.
         buffers: indices of the buffers that it would change.
     """
 
     key: str
+    kind: AdviceKind
     title: str
     buffers: tuple[int, ...]
 

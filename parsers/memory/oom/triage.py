@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
-from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Estimate, Need, OomKind, OomReport, Toggle
+from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, OomKind, OomReport, Toggle
 
 PartName = Literal[
     "reserved",
@@ -45,17 +45,6 @@ _SPACES = {name.lower(): name for name in SPACE_NAMES.values()}
 
 _LONGEST_INITIALS = 5
 """Letters of a memory's name up to which an unknown one is taken for initials."""
-
-_ADVICE_OF: Mapping[str, tuple[AdviceKind, ...]] = {
-    "attention": ("remat",),
-    "loss": ("remat",),
-    "recompute": ("remat",),
-    "gradients": ("bf16",),
-    "layout": ("duplicates",),
-    "padding 2": ("padding",),
-    "padding 3": ("padding",),
-}
-"""Kind of advice that a toggle tries out, where it is not called as the toggle is."""
 
 NO_BUFFERS = (
     "The text lists no buffers: look for the list further down in the log, or open the module of a smaller batch with "
@@ -181,8 +170,7 @@ def toggle_numbers(advice: Sequence[Advice], toggles: Sequence[Toggle]) -> tuple
     found: list[int] = []
     after = len(advice)
     for toggle in toggles:
-        kinds = _ADVICE_OF.get(toggle.key, (toggle.key,))
-        alike = [(_alike(advice[at].buffers, toggle.buffers), -at) for at in free if advice[at].kind in kinds]
+        alike = [(_alike(advice[at].buffers, toggle.buffers), -at) for at in free if advice[at].kind == toggle.kind]
         best, place = max(alike, default=(0.0, 0))
         if best > 0:
             free.discard(-place)
@@ -195,8 +183,7 @@ def toggle_numbers(advice: Sequence[Advice], toggles: Sequence[Toggle]) -> tuple
 
 def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
     """The advice about a need, and what can be tried, as it is numbered."""
-    from tpuprof.parsers.memory.oom.advice.advice import advise  # noqa: PLC0415 - so that drawing a triage needs none of it
-    from tpuprof.parsers.memory.oom.advice.what_if import toggles  # noqa: PLC0415
+    from tpuprof.parsers.memory.oom.advice.advice import advise, toggles  # noqa: PLC0415 - drawing a triage needs neither
 
     advice, found = advise(need), toggles(need)
     pairs = sorted(zip(toggle_numbers(advice, found), found, strict=True), key=lambda pair: pair[0])
@@ -262,7 +249,7 @@ def triage_of_memory(page: SpaceMemory) -> Triage:
 
 def trial(triage: Triage, chosen: Collection[str]) -> Trial:
     """What some toggles come to."""
-    from tpuprof.parsers.memory.oom.advice.what_if import saved_alone, what_if  # noqa: PLC0415
+    from tpuprof.parsers.memory.oom.advice.advice import saved_alone, what_if  # noqa: PLC0415
 
     keys = [toggle.key for toggle in triage.toggles]
     return Trial(frozenset(chosen), what_if(triage.need, tuple(chosen)), saved_alone(triage.need, keys))

@@ -121,9 +121,9 @@ ADVICE = (
 )
 
 TOGGLES = (
-    Toggle("bf16", "large f32 arrays in bf16", (0, 1, 2, 3)),
-    Toggle("padding", "no padding", (5,)),
-    Toggle("batch", "batch 64 -> 32", tuple(range(10))),
+    Toggle("bf16", "bf16", "large f32 arrays in bf16", (0, 1, 2, 3)),
+    Toggle("padding", "padding", "no padding", (5,)),
+    Toggle("batch", "batch", "batch 64 -> 32", tuple(range(10))),
 )
 
 _FACTORS = {"batch": 0.5, "bf16": 0.5, "padding": 1 / 32}

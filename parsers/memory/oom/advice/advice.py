@@ -1,57 +1,116 @@
-"""What to do first about memory that ran out: ranked by what it would save, estimates all.
+"""What to do about memory that ran out: advice, ranked by what it would save, and what changes would come to together.
 
-Every rule takes its facts from the listed buffers, see `advice_roles` for where those come from; one that finds nothing
-in them says nothing. Savings are of each advice alone: two of them may be about the same bytes, which `what_if` counts
-once. Whatever has a saving can be tried there, under the key that stands with its rule here.
+Every rule takes its facts from the listed buffers, see `roles` for where those come from; one that finds nothing in
+them says nothing. Savings are of each advice alone, estimates all: two of them may be about the same bytes.
+
+What-if counts each byte once. Each change leaves a share of each buffer that it is about. Changes are applied one after
+the other by their `Stage`, a later one to what the earlier ones left. That is not the order in which they are listed,
+which is that of the advice: the n-th toggle is the n-th advice, and alone it saves what that says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterator
 
 from tpuprof.parsers.memory.oom.advice import activations, batch, general, padding, scoped, state
 from tpuprof.parsers.memory.oom.advice.roles import Facts, read
-from tpuprof.parsers.memory.oom.model import Advice, Need
+from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Change, Cuts, Rule, items_of, saving_of
+from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, Toggle
 
 MOST_ADVICE = 10
 
-_Rules = Mapping[str, Callable[[Facts], list[Advice]]]
-
-_HBM: _Rules = MappingProxyType(
-    {
-        "attention": activations.attention_advice,
-        "loss": activations.loss_advice,
-        "remat": activations.remat_advice,
-        "recompute": activations.recompute_advice,
-        "padding": padding.padding_advice,
-        "gradients": state.gradient_advice,
-        "duplicates": state.cast_advice,
-        "layout": state.layout_advice,
-        "optimizer": state.optimizer_advice,
-        "donation": state.donation_advice,
-        "bf16": activations.bf16_advice,
-        "batch": batch.batch_advice,
-        "request": general.request_advice,
-        "parts": general.parts_advice,
-        "fragmentation": general.fragmentation_advice,
-        "chosen": padding.chosen_advice,
-        "equal": state.equal_advice,
-    }
+_HBM: tuple[Rule, ...] = (
+    activations.ATTENTION,
+    activations.LOSS,
+    activations.REMAT,
+    activations.RECOMPUTE,
+    padding.PADDING,
+    state.GRADIENTS,
+    state.CAST,
+    state.LAYOUT,
+    state.OPTIMIZER,
+    state.DONATION,
+    activations.BF16,
+    batch.BATCH,
+    general.REQUEST,
+    general.PARTS,
+    general.FRAGMENTATION,
+    padding.CHOSEN,
+    state.EQUAL,
 )
 """In this order where they save the same, or where the saving is unknown."""
 
-_ON_CHIP: _Rules = MappingProxyType({"scoped": scoped.scoped_advice, "request": general.request_advice})
+_ON_CHIP: tuple[Rule, ...] = (scoped.SCOPED, general.REQUEST)
 """What a compiled module keeps in VMEM and SMEM is the compiler's choice, so nothing is advised for that."""
 
+TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)
+"""Keys of all changes."""
 
-ORDER = (*_HBM, *_ON_CHIP)
-"""Keys in the order of advice that saves the same."""
+_LEAST = 0.001  # of the need; what changes less is no toggle
+
+
+def _rules(facts: Facts) -> tuple[Rule, ...]:
+    return _HBM if facts.is_hbm else _ON_CHIP
 
 
 def advise(need: Need) -> tuple[Advice, ...]:
     """What to do, the largest saving first, those without an estimate last; at most `MOST_ADVICE`."""
     facts = read(need)
-    found = [advice for rule in (_HBM if facts.is_hbm else _ON_CHIP).values() for advice in rule(facts)]
+    found = [advice for rule in _rules(facts) for advice in rule.advise(facts)]
     found.sort(key=lambda advice: (advice.saving_bytes is None, -(advice.saving_bytes or 0)))
     return tuple(found[:MOST_ADVICE])
+
+
+def _changes(facts: Facts, chosen: Collection[str]) -> Iterator[tuple[str, Change, Cuts]]:
+    """What each chosen change leaves, in the order in which they are applied."""
+    rules = [(rule, rule.change) for rule in _rules(facts) if rule.change is not None]
+    for rule, change in sorted(rules, key=lambda pair: pair[1].stage):
+        if not set(rule.toggles).isdisjoint(chosen):
+            all_cuts = change.cuts(facts)
+            for number, key in enumerate(rule.toggles):
+                if key in chosen:
+                    yield key, change, all_cuts[number] if number < len(all_cuts) else {}
+
+
+def toggles(need: Need) -> tuple[Toggle, ...]:
+    """The changes that would save something, the largest saving first, as in the advice.
+
+    So a number stands for the same change in both lists, as far as the advice has estimates; changes that are too small
+    for advice follow.
+    """
+    facts = read(need)
+    found = []
+    for key, change, cuts in _changes(facts, TOGGLES):
+        saving = saving_of(facts, cuts)
+        if saving < 1 or (facts.is_hbm and saving < max(LEAST_BYTES, _LEAST * facts.whole_bytes)):
+            continue
+        items = items_of(facts, cuts)
+        buffers = tuple(item.index for item in items)
+        found.append((-saving, TOGGLES.index(key), Toggle(key, change.kind, change.title(facts, items), buffers)))
+    found.sort(key=lambda each: each[:2])
+    return tuple(toggle for _, _, toggle in found)
+
+
+def saved_alone(need: Need, chosen: Collection[str]) -> dict[str, int]:
+    """What each of some of a need's toggles would save alone, as `what_if` says of it."""
+    facts = read(need)
+    return {key: saving_of(facts, cuts) for key, _, cuts in _changes(facts, chosen)}
+
+
+def what_if(need: Need, chosen: Collection[str]) -> Estimate:
+    """What the chosen toggles would come to; keys that are none of the need's change nothing.
+
+    Sizes never grow, and one more toggle never saves less: each leaves a fixed share of a buffer, rounded up.
+    """
+    facts = read(need)
+    sizes = [item.size for item in facts.items]
+    saved_by: dict[str, int] = {}
+    for key, _, cuts in _changes(facts, chosen):
+        before = sum(sizes)
+        for index, left in cuts.items():
+            whole = facts.items[index].size
+            sizes[index] = -(-sizes[index] * left // whole) if whole else 0
+        saved_by[key] = before - sum(sizes)
+    saved = sum(saved_by.values())
+    after = tuple(min(size, buffer.size_bytes) for size, buffer in zip(sizes, need.buffers, strict=True))
+    return Estimate(None if need.used_bytes is None else max(0, need.used_bytes - saved), saved, saved_by, after)

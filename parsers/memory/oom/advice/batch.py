@@ -1,7 +1,7 @@
 """Advice about the batch: what grows with it, how much smaller it must be, or how much larger it may be.
 
 Of what leads with the batch only a part shrinks with it. Where the compiler put the batch into the lanes it is rounded
-up to a multiple of 128, so 32 take what 64 do, see `advice_sizes`.
+up to a multiple of 128, so 32 take what 64 do, see `rule`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.oom.advice.cuts import Cuts, advice_of, in_buffers, saving_of, size_of, worth_it
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.sizes import Rounding, rounding
-from tpuprof.parsers.memory.oom.advice.words import amount
-from tpuprof.parsers.memory.oom.model import Advice
+from tpuprof.parsers.memory.oom.advice.rule import (
+    Cuts,
+    Stage,
+    Words,
+    less,
+    resized,
+    rounding,
+    rule_of_change,
+)
+from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8
 """A batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile."""
@@ -40,14 +46,13 @@ def batch_axis(item: Item) -> int:
 def fitting_batch(facts: Facts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
     batch, over = facts.batch, facts.over_bytes
-    alike = Counter((item.size, *_tile(item)) for item in batch_items(facts))
+    alike = Counter((item.size, rounding(item, batch_axis(item))) for item in batch_items(facts))
     if batch is None or over is None or not alike:
         return None
-    there = sum(size * count for (size, *_), count in alike.items()) - over
-    found = [(size, Rounding(multiple, least, batch), count) for (size, multiple, least), count in alike.items()]
+    there = sum(size * count for (size, _), count in alike.items()) - over
 
     def fits(length: int) -> bool:
-        return sum(how.scaled(size, length) * count for size, how, count in found) <= there
+        return sum(how.scaled(size, length) * count for (size, how), count in alike.items()) <= there
 
     low, high = (0, batch) if over > 0 else (batch, batch * _MOST_TIMES)
     while high - low > 1:  # low fits, if it is a batch at all, and high does not
@@ -58,11 +63,7 @@ def fitting_batch(facts: Facts) -> int | None:
 
 def smaller_batch(facts: Facts) -> int | None:
     """The largest batch that fits by arithmetic, in whole tiles; half of it where none fits or nothing is too large."""
-    return _smaller(facts, fitting_batch(facts))
-
-
-def _smaller(facts: Facts, fitting: int | None) -> int | None:
-    batch = facts.batch
+    batch, fitting = facts.batch, fitting_batch(facts)
     if batch is None or fitting is None or fitting >= batch:
         return None if batch is None else batch // 2
     return fitting // _ROWS * _ROWS if fitting >= _ROWS else fitting
@@ -70,38 +71,39 @@ def _smaller(facts: Facts, fitting: int | None) -> int | None:
 
 def batch_cuts(facts: Facts) -> Cuts:
     """What leads with the batch shrinks with it, in whole tiles."""
-    return _cuts(facts, smaller_batch(facts))
-
-
-def _cuts(facts: Facts, smaller: int | None) -> Cuts:
+    smaller = smaller_batch(facts)
     if smaller is None:
         return {}
-    left = {item.index: rounding(item, batch_axis(item)).scaled(item.size, smaller) for item in batch_items(facts)}
-    return {index: size for index, size in left.items() if size < facts.items[index].size}
+    return less(facts, {item.index: resized(item, batch_axis(item), smaller) for item in batch_items(facts)})
 
 
-def batch_advice(facts: Facts) -> list[Advice]:
+def _batch_words(facts: Facts, _: Sequence[Item], __: int) -> Words:
     """A smaller batch; where the program fits also how large it may be."""
-    fitting, batch, items = fitting_batch(facts), facts.batch, batch_items(facts)
-    smaller = _smaller(facts, fitting)
-    cuts = _cuts(facts, smaller)
-    saving = saving_of(facts, cuts)
-    if batch is None or smaller is None or not worth_it(facts, saving):
-        return []
-    whole, over = size_of(items), facts.over_bytes
+    fitting, items = fitting_batch(facts), batch_items(facts)
+    batch, smaller, over = facts.batch or 0, smaller_batch(facts) or 0, facts.over_bytes
     inputs = " and inputs" if any(item.role == "parameter" for item in items) else ""
-    sentence = f"{amount(whole)} of activations{inputs} grow with the batch, {batch} on each device"
+    sentence = f"{amount(size_of(items))} of activations{inputs} grow with the batch, {batch} on each device"
     if not any("jvp(" in item.op for item in items):
-        sentence = f"{amount(whole)} of arrays lead with dimension {batch}, which looks like the batch"
+        sentence = f"{amount(size_of(items))} of arrays lead with dimension {batch}, which looks like the batch"
     how = f"batch {batch} -> {smaller}, or split it into microbatches"
-    arithmetic = _worked_out(items, cuts, batch, smaller)
+    arithmetic = _worked_out(items, batch_cuts(facts), batch, smaller)
     if over is not None and over > 0:
         how += "; no batch fits alone" if fitting is None else ""
         arithmetic += f"; by arithmetic {fitting} fit" if fitting is not None and fitting > smaller else ""
     elif over is not None and fitting is not None and batch < fitting < batch * _MOST_TIMES - 1:
         how = f"up to {fitting} fit by arithmetic; {how}"
         arithmetic += f"; {amount(-over)} are free"
-    return [advice_of(facts, "batch", saving, sentence, how, arithmetic, items)]
+    return Words(sentence, how, arithmetic, items=items)
+
+
+BATCH = rule_of_change(
+    "batch",
+    "batch",
+    Stage.BATCH,
+    lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}",
+    batch_cuts,
+    _batch_words,
+)
 
 
 def _worked_out(items: Sequence[Item], cuts: Cuts, batch: int, smaller: int) -> str:
@@ -129,8 +131,3 @@ def _worked_out(items: Sequence[Item], cuts: Cuts, batch: int, smaller: int) -> 
         to = f" to {padded.pop()}" if len(padded) == 1 else ""
         parts.append(f"{in_buffers(stay)} stay, {smaller} is padded{to} there like {batch}")
     return "; ".join(parts)
-
-
-def _tile(item: Item) -> tuple[int, int]:
-    how = rounding(item, batch_axis(item))
-    return how.multiple, how.least

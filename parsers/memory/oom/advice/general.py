@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.memory.oom.advice.cuts import advice_of
 from tpuprof.parsers.memory.oom.advice.roles import Facts
+from tpuprof.parsers.memory.oom.advice.rule import Rule, Words, advice_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -15,7 +15,7 @@ _HARDLY = 0.05
 _RESHARDING = ("_identity_fn", "_multi_slice", "_allgather")
 
 
-def fragmentation_advice(facts: Facts) -> list[Advice]:
+def _fragmentation_advice(facts: Facts) -> list[Advice]:
     """Gaps, where they are large or as large as what is missing."""
     need, gaps = facts.need, facts.need.fragmentation_bytes
     if gaps is None or gaps <= 0:
@@ -28,10 +28,13 @@ def fragmentation_advice(facts: Facts) -> list[Advice]:
     sentence = f"{amount(gaps)}{part} are gaps between buffers"
     how = "fewer and smaller large buffers (scan over layers, remat, chunks) leave gaps that others fit into"
     over_text = f"; {amount(over)} are missing" if over is not None and over > 0 else ""
-    return [advice_of(facts, "fragmentation", None, sentence, how, f"gaps {amount(gaps)}{over_text}", [])]
+    return [advice_of(facts, "fragmentation", None, Words(sentence, how, f"gaps {amount(gaps)}{over_text}"))]
 
 
-def request_advice(facts: Facts) -> list[Advice]:
+FRAGMENTATION = Rule("fragmentation", _fragmentation_advice)
+
+
+def _request_advice(facts: Facts) -> list[Advice]:
     """Memory that was not free when a program was loaded or an array made."""
     need = facts.need
     if need.kind not in ("load", "runtime") or need.requested_bytes is None:
@@ -50,42 +53,46 @@ def request_advice(facts: Facts) -> list[Advice]:
     how = "other arrays hold the rest: jax.live_arrays() lists them; delete or donate what is done with"
     if need.kind == "load":
         how += "; jax.clear_caches() unloads programs that are not needed any more"
-    found = [advice_of(facts, "other", None, sentence, how, arithmetic, [])]
+    found = [Words(sentence, how, arithmetic)]
     if need.program and any(name in need.program for name in _RESHARDING):
         sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"
         how = "keep it sharded, or fetch it shard by shard"
-        arithmetic = f"{amount(requested)} on every device"
-        found.insert(0, advice_of(facts, "other", None, sentence, how, arithmetic, []))
-    return found
+        found.insert(0, Words(sentence, how, f"{amount(requested)} on every device"))
+    return [advice_of(facts, "other", None, words) for words in found]
 
 
-def parts_advice(facts: Facts) -> list[Advice]:
+REQUEST = Rule("request", _request_advice)
+
+
+def _parts_advice(facts: Facts) -> list[Advice]:
     """What the totals alone tell, where most of the need is not in the listed buffers."""
     need, used = facts.need, facts.need.used_bytes
     if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
         return []
     found = []
     there, temporaries, arguments = need.capacity_bytes, need.temporaries_bytes, need.arguments_bytes
+    smaller = "a smaller batch per device, jax.checkpoint around the layers"
     if temporaries is not None and temporaries > _MOSTLY * used:
         is_more = there is not None and 0 < there < temporaries
         share = f", {ratio(temporaries, there)} the HBM" if there and is_more else f" of {amount(used)}"
-        sentence = f"temporaries alone take {amount(temporaries)}{share}"
-        how = "a smaller batch per device, jax.checkpoint around the layers"
-        if is_more:
-            how += "; donating arguments does not help"
         arithmetic = f"{amount(temporaries)} of {amount(used)} needed"
         if there:
             arithmetic += f", {capacity(there)} there"
         if there and temporaries >= there > 0:
             arithmetic += f"; a batch of 1/{-(-temporaries // there)} if all of it grows with the batch"
-        found.append(advice_of(facts, "batch", None, sentence, how, arithmetic, []))
+        how = smaller + ("; donating arguments does not help" if is_more else "")
+        words = Words(f"temporaries alone take {amount(temporaries)}{share}", how, arithmetic)
+        found.append(advice_of(facts, "batch", None, words))
     elif temporaries is None and arguments is not None and arguments <= _MOSTLY * used:
         sentence = f"the program itself takes {amount(used - arguments)}, its arguments {amount(arguments)}"
-        how = "a smaller batch per device, jax.checkpoint around the layers"
         arithmetic = f"{amount(used)} needed - {amount(arguments)} of arguments = {amount(used - arguments)}"
-        found.append(advice_of(facts, "batch", None, sentence, how, arithmetic, []))
+        found.append(advice_of(facts, "batch", None, Words(sentence, smaller, arithmetic)))
     if arguments is not None and arguments > _MOSTLY * used:
         sentence = f"arguments alone take {amount(arguments)} of {amount(used)}"
         how = "shard weights and optimizer state over more devices (FSDP), or keep them in bf16"
-        found.append(advice_of(facts, "optimizer", None, sentence, how, f"{amount(arguments)} / N on N devices", []))
+        words = Words(sentence, how, f"{amount(arguments)} / N on N devices")
+        found.append(advice_of(facts, "optimizer", None, words))
     return found
+
+
+PARTS = Rule("parts", _parts_advice)

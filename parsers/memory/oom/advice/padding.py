@@ -17,10 +17,30 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
-from tpuprof.parsers.memory.oom.advice.cuts import Cuts, advice_of, in_buffers, saving_of, shapes_of, size_of, worth_it
-from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.sizes import bare
-from tpuprof.parsers.memory.oom.advice.words import amount, product, short_shape, some, times
+from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
+from tpuprof.parsers.memory.oom.advice.rule import (
+    Change,
+    Cuts,
+    Rule,
+    Stage,
+    Words,
+    advice_of,
+    bare,
+    less,
+    saving_of,
+    worth_it,
+)
+from tpuprof.parsers.memory.oom.advice.words import (
+    amount,
+    in_buffers,
+    product,
+    shape_of,
+    shapes_of,
+    short_shape,
+    size_of,
+    some,
+    times,
+)
 from tpuprof.parsers.memory.oom.model import Advice
 
 MOST_SHAPES = 3
@@ -63,23 +83,35 @@ class _Arranged:
         return f"{how}: {as_shape}" if self.moved == 0 else f"{how} and order the axes as {as_shape}"
 
 
-def padding_cuts(facts: Facts) -> list[Cuts]:
+def _padding_cuts(facts: Facts) -> list[Cuts]:
     """Of each shape whose padding is worth most: what its buffers take with other axes last, or with axes merged."""
     return [cuts for _, cuts in _padded(facts)]
 
 
-def padding_advice(facts: Facts) -> list[Advice]:
+def _padding_advice(facts: Facts) -> list[Advice]:
     """The shapes whose padding is worth most, a line each."""
     found = []
     for best, cuts in _padded(facts):
-        items = [facts.items[index] for index in cuts]
-        saving, shape = saving_of(facts, cuts), items[0].shape
-        if shape is not None and worth_it(facts, saving):
-            found.append(_advice(facts, items, shape, best, saving))
+        items, saving = [facts.items[index] for index in cuts], saving_of(facts, cuts)
+        if worth_it(facts, saving):
+            found.append(advice_of(facts, "padding", saving, _padding_words(items, best, saving), items))
     return found
 
 
-def chosen_advice(facts: Facts) -> list[Advice]:
+PADDING = Rule(
+    "padding",
+    _padding_advice,
+    Change(
+        "padding",
+        Stage.PADDING,
+        lambda _, items: f"less padding of {shape_of(items[0])}",
+        _padding_cuts,
+        MOST_SHAPES,
+    ),
+)
+
+
+def _chosen_advice(facts: Facts) -> list[Advice]:
     """Padding of axes that the compiler made the most minor ones, a line for each length: the batch, 90 channels."""
     groups: dict[tuple[bool, int, int], list[Item]] = {}
     for item in facts.items:
@@ -93,10 +125,14 @@ def chosen_advice(facts: Facts) -> list[Advice]:
     for (is_batch, length, padded), items in groups.items():
         waste = size_of(items) - sum(min(item.size, bare(item)) for item in items)
         if worth_it(facts, waste):
-            items.sort(key=lambda item: (-item.size, item.index))
-            found.append((waste, _chosen(facts, items, is_batch, length, padded, waste)))
+            ordered = largest_first(items)
+            words = _chosen_words(ordered, is_batch, length, padded, waste)
+            found.append((waste, advice_of(facts, "padding", None, words, ordered)))
     found.sort(key=lambda pair: -pair[0])
     return [advice for _, advice in found[:_MOST_CHOSEN]]
+
+
+CHOSEN = Rule("chosen", _chosen_advice)
 
 
 # --- what can be rearranged ------------------------------------------------------------------------------------------
@@ -111,10 +147,8 @@ def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
             groups.setdefault(item.buffer.shape or "", []).append(item)
     found = []
     for items in groups.values():
-        items.sort(key=lambda item: (-item.size, item.index))
         best = _best(items[0].shape)
-        cuts = _cuts(items, best) if best is not None else {}
-        if best is not None and cuts:
+        if best is not None and (cuts := less(facts, _cuts(largest_first(items), best))):
             found.append((best, cuts))
     found.sort(key=lambda pair: -saving_of(facts, pair[1]))
     return found[:MOST_SHAPES]
@@ -147,12 +181,9 @@ def _cuts(items: Sequence[Item], best: _Arranged) -> Cuts:
     """
     cuts = {}
     for item in items:
-        padded = item.shape.padded_dimensions if item.shape is not None else None
-        left = -(-item.size * best.elements // math.prod(padded)) if padded else item.size
-        if item.buffer.padding_bytes is not None:
-            left = max(left, item.size - item.buffer.padding_bytes)
-        if 0 <= left < item.size:
-            cuts[item.index] = left
+        left = -(-item.size * best.elements // math.prod(item.padded_dims)) if item.padded_dims else item.size
+        padding = item.buffer.padding_bytes
+        cuts[item.index] = left if padding is None else max(left, item.size - padding)
     return cuts
 
 
@@ -195,7 +226,9 @@ def _merged(dims: tuple[int, ...]) -> Iterator[tuple[int | None, tuple[int, ...]
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _advice(facts: Facts, items: Sequence[Item], shape: Shape, best: _Arranged, saving: int) -> Advice:
+def _padding_words(items: Sequence[Item], best: _Arranged, saving: int) -> Words:
+    shape = items[0].shape
+    assert shape is not None
     dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
     axes = [axis for axis in shape.minor_to_major[:2] if padded[axis] != dims[axis]]
     axes.sort(key=lambda axis: -padded[axis] / max(1, dims[axis]))
@@ -203,19 +236,20 @@ def _advice(facts: Facts, items: Sequence[Item], shape: Shape, best: _Arranged, 
     tile = ",".join(str(size) for size in shape.tiles[0])
     what = times(len(items), short_shape(shape.element_type, dims))
     names = some([item.op_name for item in items], 1)
-    sentence = f"{_factor(dims, padded)} padding of {what}, tile ({tile})"
+    factor = math.prod(padded) / max(1, math.prod(dims))
+    sentence = f"{factor:.1f}x padding of {what}, tile ({tile})"
     sentence += f": {names}" if names and len(items) == 1 else ""
     width = items[0].size // max(1, math.prod(padded))
     sizes = product(padded, width) if width else short_shape(shape.element_type, padded)
     whole = size_of(items)
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
-    less = "unpadded" if whole - saving <= elements else "rearranged"
+    left = "unpadded" if whole - saving <= elements else "rearranged"
     count = f"{len(items)} x " if len(items) > 1 else ""
-    arithmetic = f"{grown}; {count}{sizes} = {amount(whole)}, {less} {amount(whole - saving)}"
-    return advice_of(facts, "padding", saving, sentence, best.how(shape), arithmetic, items)
+    arithmetic = f"{grown}; {count}{sizes} = {amount(whole)}, {left} {amount(whole - saving)}"
+    return Words(sentence, best.how(shape), arithmetic)
 
 
-def _chosen(facts: Facts, items: Sequence[Item], is_batch: bool, length: int, padded: int, waste: int) -> Advice:
+def _chosen_words(items: Sequence[Item], is_batch: bool, length: int, padded: int, waste: int) -> Words:
     """An axis that the compiler made a most minor one: what would cost nothing; nothing is saved by that."""
     shape = items[0].shape
     assert shape is not None
@@ -227,8 +261,7 @@ def _chosen(facts: Facts, items: Sequence[Item], is_batch: bool, length: int, pa
     how = f"a multiple of {multiple} costs nothing more there: {padded} takes what {length} does"
     if padded == multiple and is_batch and place == 0:
         how += ", and a smaller batch saves nothing"
-    arithmetic = f"{length} -> {padded}; {in_buffers(items)}, of which {amount(waste)} are padding"
-    return advice_of(facts, "padding", None, sentence, how, arithmetic, items)
+    return Words(sentence, how, f"{length} -> {padded}; {in_buffers(items)}, of which {amount(waste)} are padding")
 
 
 def _most_padded(shape: Shape) -> tuple[int, int, int]:
@@ -236,7 +269,3 @@ def _most_padded(shape: Shape) -> tuple[int, int, int]:
     dims, padded = shape.dimensions, shape.padded_dimensions or shape.dimensions
     axis = max(shape.minor_to_major[:2], key=lambda axis: padded[axis] / max(1, dims[axis]))
     return axis, dims[axis], padded[axis]
-
-
-def _factor(dims: Sequence[int], padded: Sequence[int]) -> str:
-    return f"{math.prod(padded) / max(1, math.prod(dims)):.1f}x"

@@ -44,6 +44,9 @@ Role = Literal[
 """``activation`` is kept for the backward pass, ``forward`` is of a program that says nothing of passes, ``copy`` is
 the compiler's own of something that leads with the batch."""
 
+Type = tuple[str, tuple[int, ...]]
+"""An array's element type and its dimensions."""
+
 LONG = 256
 """From this length on two equal last dimensions are those of attention, not of heads or of a small matrix."""
 
@@ -111,6 +114,11 @@ class Item:
         return self.dims if self.stack == 1 else (self.stack, *self.dims)
 
     @property
+    def padded_dims(self) -> tuple[int, ...] | None:
+        """The whole array's dimensions with padding; None where its shape or layout is unknown."""
+        return self.shape.padded_dimensions if self.shape is not None else None
+
+    @property
     def is_tensorflow(self) -> bool:
         """Whether its op is TensorFlow's, ``MaxPool``; older JAX prints types as well, ``concatenate``."""
         return (self.buffer.operator or "")[:1].isupper()
@@ -171,7 +179,20 @@ class Facts:
 
     def of(self, *roles: Role) -> list[Item]:
         """Items of these roles, the largest first."""
-        return sorted((item for item in self.items if item.role in roles), key=lambda item: (-item.size, item.index))
+        return largest_first(item for item in self.items if item.role in roles)
+
+
+def largest_first(items: Iterable[Item]) -> list[Item]:
+    """Items by size, equal ones in the need's order."""
+    return sorted(items, key=lambda item: (-item.size, item.index))
+
+
+def by_type(items: Iterable[Item]) -> dict[Type, list[Item]]:
+    """Items of each type, in their order."""
+    groups: dict[Type, list[Item]] = {}
+    for item in items:
+        groups.setdefault((item.element, item.dims), []).append(item)
+    return groups
 
 
 def read(need: Need) -> Facts:

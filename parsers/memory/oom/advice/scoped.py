@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.oom.advice.cuts import Cuts, advice_of, saving_of, size_of
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, some
+from tpuprof.parsers.memory.oom.advice.rule import Change, Cuts, Rule, Stage, Words, advice_of, saving_of
+from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
 PHYSICAL_VMEM = 128 << 20
@@ -42,7 +42,7 @@ class _Window:
     levels: int
 
 
-def scoped_items(facts: Facts) -> list[Item]:
+def _scoped_items(facts: Facts) -> list[Item]:
     """What a kernel holds, where that is what ran out."""
     if facts.need.memory_space not in ("vmem", "smem", "cmem") or facts.need.kind is None:
         return []
@@ -67,7 +67,8 @@ def _spill_advice(facts: Facts) -> list[Advice]:
         f"registers that the compiler ran out of (spill slots) take {amount(size)}{of} of {need.memory_space.upper()}"
     )
     how = "too much is computed at once: unroll loops less, use smaller blocks, split the operation"
-    return [advice_of(facts, "scoped", None, sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}", items)]
+    words = Words(sentence, how, f"{amount(size)} of {amount(facts.whole_bytes)}")
+    return [advice_of(facts, "scoped", None, words, items)]
 
 
 def _of_capacity(need: Need) -> str:
@@ -75,41 +76,48 @@ def _of_capacity(need: Need) -> str:
     return f" of {capacity(need.capacity_bytes)}" if need.capacity_bytes is not None else ""
 
 
-def divisor(facts: Facts) -> int:
+def _divisor(facts: Facts) -> int:
     """By which power of two blocks must shrink so that all fits, with something to spare.
 
     A kernel that takes the last byte does not compile: the compiler has a use for some itself.
     """
-    items, over = scoped_items(facts), facts.over_bytes
-    whole = size_of(items)
+    whole, over = size_of(_scoped_items(facts)), facts.over_bytes
     for halvings in range(1, _MOST_HALVINGS + 1):
         if over is None or whole - whole // (1 << halvings) > over:
             return 1 << halvings
     return 2
 
 
-def scoped_cuts(facts: Facts) -> Cuts:
+def _scoped_cuts(facts: Facts) -> Cuts:
     """Blocks, divided."""
-    by = divisor(facts)
-    return {item.index: -(-item.size // by) for item in scoped_items(facts)}
+    by = _divisor(facts)
+    return {item.index: -(-item.size // by) for item in _scoped_items(facts)}
 
 
-def scoped_advice(facts: Facts) -> list[Advice]:
+def _scoped_advice(facts: Facts) -> list[Advice]:
     """Smaller blocks, fewer buffers of them, or a higher limit."""
-    items = scoped_items(facts)
-    spilled = _spill_advice(facts)
-    if not items:
-        return (spilled or _without_list(facts)) + _limit_advice(facts, items)
-    saving, by = saving_of(facts, scoped_cuts(facts)), divisor(facts)
+    items, saving, by = _scoped_items(facts), saving_of(facts, _scoped_cuts(facts)), _divisor(facts)
     windows = [(item, window) for item in items if (window := _window(item)) is not None]
     whole = size_of(items)
     left = f"{amount(whole)} / {by} = {amount(whole - saving)}{_exact(facts, whole, by)}"
     found = []
-    if windows:
-        found.append(_blocks_advice(facts, windows, items, saving, left))
-    elif saving:
-        found.append(_plain_advice(facts, items, saving, left))
-    return [advice for advice in found if saving] + spilled + _limit_advice(facts, items)
+    if saving:
+        words = _block_words(windows, items, by, left) if windows else _plain_words(facts.need, items, by, left)
+        found.append(advice_of(facts, "scoped", saving, words, items))
+    found += _spill_advice(facts)
+    return (found if found or items else _without_list(facts)) + _limit_advice(facts, items)
+
+
+SCOPED = Rule(
+    "scoped",
+    _scoped_advice,
+    Change(
+        "scoped",
+        Stage.STATE,
+        lambda facts, _: f"blocks 1/{_divisor(facts)}",
+        lambda facts: [_scoped_cuts(facts)],
+    ),
+)
 
 
 def _exact(facts: Facts, whole: int, by: int) -> str:
@@ -120,29 +128,24 @@ def _exact(facts: Facts, whole: int, by: int) -> str:
     return f"; 1/{by // 2} would fill all {capacity(there)} and leave the compiler nothing"
 
 
-def _blocks_advice(
-    facts: Facts, windows: Sequence[tuple[Item, _Window]], items: Sequence[Item], saving: int, left: str
-) -> Advice:
-    by = divisor(facts)
-    first = windows[0][1]
+def _block_words(windows: Sequence[tuple[Item, _Window]], items: Sequence[Item], by: int, left: str) -> Words:
     blocks = ", ".join(
         f"{window.operand} {short_shape(window.shape.element_type, window.shape.dimensions)}"
         + (f" x {window.levels} buffers" if window.levels > 1 else "")
         for _, window in windows[:3]
     )
     sentence = f"blocks of {_kernel(items)}: {blocks}" + (f" and {len(windows) - 3} more" if len(windows) > 3 else "")
-    how = f"make the blocks 1/{by}: {_smaller(first.shape, by)}"
+    how = f"make the blocks 1/{by}: {_smaller(windows[0][1].shape, by)}"
     others = ""
     if any(window.levels > 1 for _, window in windows):
         single = sum(item.size - item.size // window.levels for item, window in windows if window.levels > 1)
         others = f"or one buffer each (pipeline_mode=pl.Buffered(1)) -{amount(single)}"
     shapes = [f"{amount(item.size)} {window.operand}" for item, window in windows[:3]]
-    return advice_of(facts, "scoped", saving, sentence, how, f"{' + '.join(shapes)}; {left}", items, others)
+    return Words(sentence, how, f"{' + '.join(shapes)}; {left}", others)
 
 
-def _plain_advice(facts: Facts, items: Sequence[Item], saving: int, left: str) -> Advice:
-    need, largest, by = facts.need, items[0], divisor(facts)
-    space = need.memory_space.upper()
+def _plain_words(need: Need, items: Sequence[Item], by: int, left: str) -> Words:
+    largest, space = items[0], need.memory_space.upper()
     scratch = "scratch" in (largest.buffer.tag or "").lower()
     what = "scratch operand " if scratch else ""
     shape = short_shape(largest.element, largest.dims) if largest.element else short_name(largest.buffer.name)
@@ -155,7 +158,7 @@ def _plain_advice(facts: Facts, items: Sequence[Item], saving: int, left: str) -
         how += f": {_smaller(largest.shape, by)}"
     if need.memory_space == "smem":
         how += "; SMEM is for scalars, arrays belong into VMEM"
-    return advice_of(facts, "scoped", saving, sentence, how, left, items)
+    return Words(sentence, how, left)
 
 
 def _without_list(facts: Facts) -> list[Advice]:
@@ -169,9 +172,8 @@ def _without_list(facts: Facts) -> list[Advice]:
     )
     over = need.used_bytes - need.capacity_bytes
     arithmetic = f"{amount(over)} are missing" if over > 0 else f"{amount(need.used_bytes)} needed"
-    return [
-        advice_of(facts, "scoped", None, sentence, "make the blocks or the scratch operands smaller", arithmetic, [])
-    ]
+    words = Words(sentence, "make the blocks or the scratch operands smaller", arithmetic)
+    return [advice_of(facts, "scoped", None, words)]
 
 
 def _limit_advice(facts: Facts, items: Sequence[Item]) -> list[Advice]:
@@ -188,7 +190,8 @@ def _limit_advice(facts: Facts, items: Sequence[Item]) -> list[Advice]:
     how = f"raise it: LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={kib}, or vmem_limit_bytes of the Pallas call"
     if by > 1:
         how = f"blocks 1/{by}, and {how}"
-    return [advice_of(facts, "scoped", None, sentence, how, f"{amount(used)} needed; v5e and v6e have 128 MiB", items)]
+    words = Words(sentence, how, f"{amount(used)} needed; v5e and v6e have 128 MiB")
+    return [advice_of(facts, "scoped", None, words, items)]
 
 
 def _smaller(shape: Shape, by: int) -> str:

@@ -1,4 +1,4 @@
-"""Figures and names in the sentences of advice: sizes in binary units, products of dimensions, lists with an end."""
+"""Words of advice: sizes in binary units, products of dimensions, names, and what buffers are, lists with an end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.memory.oom.advice.roles import Item
 
 _UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _LONGEST_NAME = 48
+_MOST_SHAPES = 3
 _LIMIT = 1 << 80  # sizes beyond it are nonsense, and too large for a float
 
 
@@ -80,3 +82,36 @@ def ratio(whole: int, part: int) -> str:
     """``3.1x``: how often `part` goes into `whole`."""
     value = min(whole, _LIMIT) / min(part, _LIMIT) if part else math.inf
     return f"{value:.1f}x" if value < 99.95 else f"{value:,.0f}x"
+
+
+def size_of(items: Sequence[Item]) -> int:
+    """Bytes of them all."""
+    return sum(item.size for item in items)
+
+
+def in_buffers(items: Sequence[Item]) -> str:
+    """``281 MiB in 12 buffers``."""
+    return f"{amount(size_of(items))} in {len(items)} buffer{'s' * (len(items) != 1)}"
+
+
+def shape_of(item: Item) -> str:
+    """``f32[64,4,2048,2048]``; the buffer's name where the shape is unknown."""
+    return short_shape(item.element, item.whole_dims) if item.element else short_name(item.buffer.name)
+
+
+def shapes_of(items: Sequence[Item]) -> str:
+    """``3 x f32[64,4,2048,2048], bf16[64,2047,16000] and 4 more``: by bytes, the largest first."""
+    sizes: dict[str, list[int]] = {}
+    for item in items:
+        sizes.setdefault(shape_of(item), []).append(item.size)
+    ordered = sorted(sizes, key=lambda shape: -sum(sizes[shape]))
+    shown = [times(len(sizes[shape]), shape) for shape in ordered[:_MOST_SHAPES]]
+    rest = sum(len(sizes[shape]) for shape in ordered[_MOST_SHAPES:])
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def summed(items: Sequence[Item]) -> str:
+    """``3 x 4.00 GiB = 12.0 GiB``; of one buffer its shape and size."""
+    if len(items) == 1:
+        return f"{shape_of(items[0])} = {amount(items[0].size)}"
+    return f"{total(item.size for item in items)} = {amount(size_of(items))}"

@@ -13,7 +13,7 @@ from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
 from tpuprof.parsers.memory.oom import triage
-from tpuprof.parsers.memory.oom.advice import advice, what_if
+from tpuprof.parsers.memory.oom.advice import advice
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
 from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
 from tpuprof.tui.report.page import Look
@@ -32,7 +32,7 @@ def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(triage, "need_of_report", need_of_report)
     monkeypatch.setattr(advice, "advise", lambda found: ADVICE if found is NEED else ())
-    monkeypatch.setattr(what_if, "toggles", lambda found: TOGGLES if found is NEED else ())
+    monkeypatch.setattr(advice, "toggles", lambda found: TOGGLES if found is NEED else ())
 
 
 def report(form: OomFormat, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:

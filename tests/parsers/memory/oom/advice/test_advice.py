@@ -7,7 +7,7 @@ from hypothesis import given
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, MODELS, STEP, adam_scan, buffer, need_of, needs, transformer
 from tpuprof.parsers.memory.oom.advice.advice import MOST_ADVICE, advise
-from tpuprof.parsers.memory.oom.advice.cuts import FITS
+from tpuprof.parsers.memory.oom.advice.rule import FITS
 from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Need
 
 

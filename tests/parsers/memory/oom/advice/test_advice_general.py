@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, vmem_blocks
 from tpuprof.parsers.memory.oom.advice.advice import advise
-from tpuprof.parsers.memory.oom.advice.cuts import FITS
+from tpuprof.parsers.memory.oom.advice.rule import FITS
 
 
 def test_blocks_of_a_kernel() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
-from tpuprof.parsers.memory.oom.advice.advice import advise
-from tpuprof.parsers.memory.oom.advice.what_if import toggles
+from tpuprof.parsers.memory.oom.advice.advice import advise, toggles
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof.parsers.memory.oom.advice.advice import advise
-from tpuprof.parsers.memory.oom.advice.cuts import FITS
+from tpuprof.parsers.memory.oom.advice.rule import FITS
 from tpuprof.parsers.memory.oom.model import Advice, OomReport
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.parsers.memory.oom.triage import need_of_report

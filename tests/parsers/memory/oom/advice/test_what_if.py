@@ -10,12 +10,11 @@ from hypothesis import given
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, adam_scan, buffer, need_of, needs, transformer, vmem_blocks
 from tests.parsers.memory.oom.advice.test_need import module
-from tpuprof.parsers.memory.oom.advice.advice import advise
-from tpuprof.parsers.memory.oom.advice.what_if import ORDER, toggles, what_if
+from tpuprof.parsers.memory.oom.advice.advice import TOGGLES, advise, toggles, what_if
 from tpuprof.parsers.memory.oom.model import Need
 from tpuprof.parsers.memory.oom.triage import need_of_memory
 
-_CHOICES = st.sets(st.sampled_from(ORDER))
+_CHOICES = st.sets(st.sampled_from(TOGGLES))
 
 
 @given(needs(), _CHOICES)
@@ -151,4 +150,4 @@ def test_a_module_s_vmem_is_left_to_the_compiler() -> None:
 
 def test_nothing_to_try() -> None:
     assert toggles(need_of()) == ()
-    assert what_if(need_of(), ORDER).used_bytes is None
+    assert what_if(need_of(), TOGGLES).used_bytes is None

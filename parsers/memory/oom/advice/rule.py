@@ -1,0 +1,256 @@
+"""What a piece of advice is: one rule, with what its change leaves of each buffer and the saving that follows.
+
+A change may make an axis shorter or a type narrower, padding included. The compiler is taken to keep the layout. What
+it rounds up then follows from the layout's first tile: its last number from the most minor axis (the lanes), the one
+before from the next (the rows). Compilers give an array with few rows a tile of fewer, (4,128) for three and (1,128)
+for one, down to as many as are packed into 4 bytes: (2,128) of bfloat16. So the same array in bfloat16 takes half of
+what it takes in float32 unless it has a single row. An array of one axis is tiled by 1024 elements, short ones by 512
+bytes: 128 of float32, 256 of bfloat16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tpuprof.parsers.formats.hlo.shapes import round_up
+from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
+from tpuprof.parsers.memory.oom.model import Advice, AdviceKind
+
+Cuts = Mapping[int, int]
+"""Index of a buffer to the bytes that are left of it, at most its size; a buffer that is not in it stays."""
+
+Title = Callable[[Facts, Sequence[Item]], str]
+"""What to call a change, by the buffers that it is about, the largest first."""
+
+LEAST_SHARE = 0.01
+"""Share of the need below which advice is not worth a line."""
+
+LEAST_BYTES = 1 << 20
+"""And bytes: a program that needs next to nothing needs no advice."""
+
+FITS = "fits with this alone"
+
+_LISTED = "of the listed buffers"
+_MOSTLY_LISTED = 0.9
+
+_SHORTEST = 256
+"""Elements of bfloat16 that a short array of one axis is rounded up to."""
+
+_PACKED = {"bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s8": 4, "u8": 4, "pred": 4}
+"""Rows that are packed into one of 4 bytes; fewer than that make no tile."""
+
+
+class Stage(IntEnum):
+    """When what-if applies a change."""
+
+    BATCH = 0  # all else depends on it
+    NOT_STORED = 1  # at all any more
+    NARROWER = 2
+    PADDING = 3
+    STATE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What can be tried of a rule.
+
+    Attributes:
+        kind: of the advice that it tries out.
+        stage: when it is applied.
+        title: for people.
+        cuts: what is left by it, or by each of several changes.
+        most: how many it comes to at most.
+    """
+
+    kind: AdviceKind
+    stage: Stage
+    title: Title
+    cuts: Callable[[Facts], Sequence[Cuts]]
+    most: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A piece of advice: what it says, and what can be tried of it.
+
+    Attributes:
+        key: names it, and the toggle of its change; further ones are ``key 2``, ``key 3``.
+        advise: what to say about a need; nothing where the rule finds nothing in it.
+        change: what can be tried; None where nothing tells what that would save.
+    """
+
+    key: str
+    advise: Callable[[Facts], list[Advice]]
+    change: Change | None = None
+
+    @property
+    def toggles(self) -> tuple[str, ...]:
+        """Keys of its changes."""
+        if self.change is None:
+            return ()
+        return (self.key, *(f"{self.key} {number}" for number in range(2, self.change.most + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What an advice says, see `Advice`.
+
+    Attributes:
+        instead: what else can be done about the same buffers, with another saving.
+        items: what it is about, where that is more than its change leaves less of.
+    """
+
+    sentence: str
+    how: str
+    arithmetic: str
+    instead: str = ""
+    items: Sequence[Item] = ()
+
+
+def rule_of_change(
+    key: str,
+    kind: AdviceKind,
+    stage: Stage,
+    title: str | Title,
+    cuts: Callable[[Facts], Cuts],
+    words: Callable[[Facts, list[Item], int], Words],
+) -> Rule:
+    """A rule about one change, which says so where that saves enough.
+
+    Args:
+        words: takes the buffers that the change leaves less of, the largest first, and what it saves.
+    """
+
+    def advise(facts: Facts) -> list[Advice]:
+        left = cuts(facts)
+        saving = saving_of(facts, left)
+        if not worth_it(facts, saving):
+            return []
+        items = items_of(facts, left)
+        return [advice_of(facts, kind, saving, words(facts, items, saving), items)]
+
+    def titled(facts: Facts, items: Sequence[Item]) -> str:
+        return title if isinstance(title, str) else title(facts, items)
+
+    return Rule(key, advise, Change(kind, stage, titled, lambda facts: [cuts(facts)]))
+
+
+def advice_of(facts: Facts, kind: AdviceKind, saving: int | None, words: Words, items: Sequence[Item] = ()) -> Advice:
+    """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known."""
+    how, arithmetic, over = words.how, words.arithmetic, facts.over_bytes
+    items = words.items or items
+    if saving is not None and over is not None and 0 < over <= saving:
+        how = f"{how}; {FITS}"
+    if words.instead:
+        how = f"{how}; {words.instead}"
+    if saving is not None and not facts.need.is_whole:
+        used = facts.need.used_bytes
+        if used is None or facts.listed_bytes < _MOSTLY_LISTED * used:
+            arithmetic = f"{arithmetic} ({_LISTED})"
+    return Advice(
+        kind=kind,
+        saving_bytes=saving,
+        sentence=words.sentence,
+        how=how,
+        arithmetic=arithmetic,
+        source=next((item.buffer.source for item in items if item.buffer.source), None),
+        buffers=tuple(item.index for item in items),
+    )
+
+
+def saving_of(facts: Facts, cuts: Cuts) -> int:
+    """Bytes that a change saves alone."""
+    return sum(facts.items[index].size - left for index, left in cuts.items())
+
+
+def worth_it(facts: Facts, saving: int) -> bool:
+    """Whether a saving deserves a line."""
+    return saving >= LEAST_BYTES and saving >= LEAST_SHARE * facts.whole_bytes
+
+
+def items_of(facts: Facts, cuts: Cuts) -> list[Item]:
+    """The buffers that a change is about, the largest first."""
+    return largest_first(facts.items[index] for index in cuts)
+
+
+def less(facts: Facts, left: Cuts) -> Cuts:
+    """Those of the buffers of which less is left than they take."""
+    return {index: size for index, size in left.items() if size < facts.items[index].size}
+
+
+# --- sizes of arrays with another axis or type -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How the length of an axis is rounded up.
+
+    Attributes:
+        multiple: to a multiple of this.
+        least: a shorter axis gets a tile of so many at least, or of the next power of two.
+        length: the axis as it is.
+    """
+
+    multiple: int
+    least: int
+    length: int
+
+    def rounded(self, length: int) -> int:
+        """What an axis of another length takes; never less for a longer one."""
+        if length >= self.length:
+            return round_up(length, self.multiple)
+        return round_up(length, min(self.multiple, max(self.least, 1 << max(0, length - 1).bit_length())))
+
+    def scaled(self, size: int, length: int) -> int:
+        """Bytes of an array of `size` bytes once the axis has another length."""
+        now = self.rounded(self.length)
+        return -(-size * self.rounded(length) // now) if now else size
+
+
+def rounding(item: Item, axis: int) -> Rounding:
+    """How an axis of the whole array, the layers' included, is rounded; not at all where the layout is unknown."""
+    shape, length = item.shape, item.whole_dims[axis]
+    if shape is None or not shape.tiles or shape.padded_dimensions is None:
+        return Rounding(1, 1, length)
+    tile, place = shape.tiles[0], shape.minor_to_major.index(axis)
+    if place >= len(tile):
+        return Rounding(1, 1, length)
+    multiple = tile[-1 - place]
+    least = _PACKED.get(item.element, 1) if place == 1 and len(tile) == 2 else multiple
+    return Rounding(multiple, least, length)
+
+
+def resized(item: Item, axis: int, length: int) -> int:
+    """Bytes of a buffer once an axis of its array has another length."""
+    return rounding(item, axis).scaled(item.size, length)
+
+
+def half(item: Item) -> int:
+    """Bytes of an array in float32 once it is in bfloat16; all of them where padding takes what that saves."""
+    shape, size = item.shape, -(-item.size // 2)
+    if shape is None or not shape.tiles or shape.padded_dimensions is None or not shape.dimensions:
+        return size
+    tile = shape.tiles[0]
+    if len(tile) == 1:
+        count = shape.padded_dimensions[shape.minor_to_major[0]]
+        grown = round_up(count, _SHORTEST) if tile[0] < _SHORTEST else count
+    elif len(tile) == 2 and tile[0] == 1 and len(shape.dimensions) > 1:
+        count = shape.padded_dimensions[shape.minor_to_major[1]]
+        grown = round_up(count, _PACKED["bf16"])
+    else:
+        return size
+    return min(item.size, -(-item.size * grown // (2 * count))) if count else size
+
+
+def halved(items: Iterable[Item]) -> dict[int, int]:
+    """What is left of those in float32 once they are in bfloat16: index to bytes."""
+    return {item.index: half(item) for item in items if item.element == "f32"}
+
+
+def bare(item: Item) -> int:
+    """Bytes of a buffer's elements without padding, by its shape; its size where that is unknown."""
+    whole = math.prod(item.padded_dims or (0,))
+    return -(-item.size * math.prod(item.whole_dims) // whole) if whole else item.size
