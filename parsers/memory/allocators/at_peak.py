@@ -28,36 +28,10 @@ REST = "smaller allocations"
 _TEXTS = ("tf_op", "region_type", "shape")
 
 # TensorFlow's numbers of data types (DataType in its types.proto), 1 and on; 0 says that there is none.
-_DATA_TYPES: tuple[str, ...] = (
-    "float",
-    "double",
-    "int32",
-    "uint8",
-    "int16",
-    "int8",
-    "string",
-    "complex64",
-    "int64",
-    "bool",
-    "qint8",
-    "quint8",
-    "qint32",
-    "bfloat16",
-    "qint16",
-    "quint16",
-    "uint16",
-    "complex128",
-    "half",
-    "resource",
-    "variant",
-    "uint32",
-    "uint64",
-    "float8_e5m2",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e4m3b11fnuz",
-    "float8_e5m2fnuz",
-    "int4",
+_DATA_TYPES = (
+    *("float", "double", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8", "quint8"),
+    *("qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "half", "resource", "variant", "uint32"),
+    *("uint64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "int4"),
     "uint4",
 )
 _REF_TYPES = 100

@@ -11,10 +11,11 @@ which is that of the advice: the n-th toggle is the n-th advice, and alone it sa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import chain, repeat
 
 from tpuprof.parsers.memory.oom.advice import activations, batch, general, padding, scoped, state
 from tpuprof.parsers.memory.oom.advice.roles import Facts, read
-from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Change, Cuts, Rule, items_of, saving_of
+from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Cuts, Rule, items_of, saving_of
 from tpuprof.parsers.memory.oom.model import Advice, Estimate, Need, Toggle
 
 MOST_ADVICE = 10
@@ -61,15 +62,13 @@ def advise(need: Need) -> tuple[Advice, ...]:
     return tuple(found[:MOST_ADVICE])
 
 
-def _changes(facts: Facts, chosen: Collection[str]) -> Iterator[tuple[str, Change, Cuts]]:
+def _changes(facts: Facts, chosen: Collection[str]) -> Iterator[tuple[str, Rule, Cuts]]:
     """What each chosen change leaves, in the order in which they are applied."""
-    rules = [(rule, rule.change) for rule in _rules(facts) if rule.change is not None]
-    for rule, change in sorted(rules, key=lambda pair: pair[1].stage):
+    for rule in sorted(_rules(facts), key=lambda rule: rule.stage):
         if not set(rule.toggles).isdisjoint(chosen):
-            all_cuts = change.cuts(facts)
-            for number, key in enumerate(rule.toggles):
+            for key, cuts in zip(rule.toggles, chain(rule.cuts(facts), repeat({})), strict=False):
                 if key in chosen:
-                    yield key, change, all_cuts[number] if number < len(all_cuts) else {}
+                    yield key, rule, cuts
 
 
 def toggles(need: Need) -> tuple[Toggle, ...]:
@@ -80,13 +79,13 @@ def toggles(need: Need) -> tuple[Toggle, ...]:
     """
     facts = read(need)
     found = []
-    for key, change, cuts in _changes(facts, TOGGLES):
+    for key, rule, cuts in _changes(facts, TOGGLES):
         saving = saving_of(facts, cuts)
         if saving < 1 or (facts.is_hbm and saving < max(LEAST_BYTES, _LEAST * facts.whole_bytes)):
             continue
         items = items_of(facts, cuts)
-        buffers = tuple(item.index for item in items)
-        found.append((-saving, TOGGLES.index(key), Toggle(key, change.kind, change.title(facts, items), buffers)))
+        toggle = Toggle(key, rule.kind, rule.title(facts, items), tuple(item.index for item in items))
+        found.append((-saving, TOGGLES.index(key), toggle))
     found.sort(key=lambda each: each[:2])
     return tuple(toggle for _, _, toggle in found)
 

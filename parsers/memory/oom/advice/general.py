@@ -31,7 +31,7 @@ def _fragmentation_advice(facts: Facts) -> list[Advice]:
     return [advice_of(facts, "fragmentation", None, Words(sentence, how, f"gaps {amount(gaps)}{over_text}"))]
 
 
-FRAGMENTATION = Rule("fragmentation", _fragmentation_advice)
+FRAGMENTATION = Rule("fragmentation", "fragmentation", _fragmentation_advice)
 
 
 def _request_advice(facts: Facts) -> list[Advice]:
@@ -61,7 +61,7 @@ def _request_advice(facts: Facts) -> list[Advice]:
     return [advice_of(facts, "other", None, words) for words in found]
 
 
-REQUEST = Rule("request", _request_advice)
+REQUEST = Rule("request", "other", _request_advice)
 
 
 def _parts_advice(facts: Facts) -> list[Advice]:
@@ -95,4 +95,4 @@ def _parts_advice(facts: Facts) -> list[Advice]:
     return found
 
 
-PARTS = Rule("parts", _parts_advice)
+PARTS = Rule("parts", "batch", _parts_advice)

@@ -19,7 +19,6 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, largest_first
 from tpuprof.parsers.memory.oom.advice.rule import (
-    Change,
     Cuts,
     Rule,
     Stage,
@@ -83,11 +82,6 @@ class _Arranged:
         return f"{how}: {as_shape}" if self.moved == 0 else f"{how} and order the axes as {as_shape}"
 
 
-def _padding_cuts(facts: Facts) -> list[Cuts]:
-    """Of each shape whose padding is worth most: what its buffers take with other axes last, or with axes merged."""
-    return [cuts for _, cuts in _padded(facts)]
-
-
 def _padding_advice(facts: Facts) -> list[Advice]:
     """The shapes whose padding is worth most, a line each."""
     found = []
@@ -99,15 +93,13 @@ def _padding_advice(facts: Facts) -> list[Advice]:
 
 
 PADDING = Rule(
-    "padding",
-    _padding_advice,
-    Change(
-        "padding",
-        Stage.PADDING,
-        lambda _, items: f"less padding of {shape_of(items[0])}",
-        _padding_cuts,
-        MOST_SHAPES,
-    ),
+    key="padding",
+    kind="padding",
+    advise=_padding_advice,
+    changes=MOST_SHAPES,
+    cuts=lambda facts: [cuts for _, cuts in _padded(facts)],
+    title=lambda _, items: f"less padding of {shape_of(items[0])}",
+    stage=Stage.PADDING,
 )
 
 
@@ -132,7 +124,7 @@ def _chosen_advice(facts: Facts) -> list[Advice]:
     return [advice for _, advice in found[:_MOST_CHOSEN]]
 
 
-CHOSEN = Rule("chosen", _chosen_advice)
+CHOSEN = Rule("chosen", "padding", _chosen_advice)
 
 
 # --- what can be rearranged ------------------------------------------------------------------------------------------

@@ -54,44 +54,31 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What can be tried of a rule.
-
-    Attributes:
-        kind: of the advice that it tries out.
-        stage: when it is applied.
-        title: for people.
-        cuts: what is left by it, or by each of several changes.
-        most: how many it comes to at most.
-    """
-
-    kind: AdviceKind
-    stage: Stage
-    title: Title
-    cuts: Callable[[Facts], Sequence[Cuts]]
-    most: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
-    """A piece of advice: what it says, and what can be tried of it.
+    """A piece of advice: what it says, and the changes that can be tried of it.
 
     Attributes:
-        key: names it, and the toggle of its change; further ones are ``key 2``, ``key 3``.
+        key: names it, and the toggle of its first change; further ones are ``key 2``, ``key 3``.
+        kind: of its advice.
         advise: what to say about a need; nothing where the rule finds nothing in it.
-        change: what can be tried; None where nothing tells what that would save.
+        changes: how many can be tried at most; 0 where nothing tells what the advice would save.
+        cuts: what each of them leaves.
+        title: of each, for people.
+        stage: when they are applied.
     """
 
     key: str
+    kind: AdviceKind
     advise: Callable[[Facts], list[Advice]]
-    change: Change | None = None
+    changes: int = 0
+    cuts: Callable[[Facts], Sequence[Cuts]] = lambda _: ()
+    title: Title = lambda *_: ""
+    stage: Stage = Stage.STATE
 
     @property
     def toggles(self) -> tuple[str, ...]:
         """Keys of its changes."""
-        if self.change is None:
-            return ()
-        return (self.key, *(f"{self.key} {number}" for number in range(2, self.change.most + 1)))
+        return tuple(f"{self.key} {number + 1}" if number else self.key for number in range(self.changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +113,11 @@ def rule_of_change(
 
     def advise(facts: Facts) -> list[Advice]:
         left = cuts(facts)
-        saving = saving_of(facts, left)
-        if not worth_it(facts, saving):
-            return []
-        items = items_of(facts, left)
-        return [advice_of(facts, kind, saving, words(facts, items, saving), items)]
+        saving, items = saving_of(facts, left), items_of(facts, left)
+        return [advice_of(facts, kind, saving, words(facts, items, saving), items)] if worth_it(facts, saving) else []
 
-    def titled(facts: Facts, items: Sequence[Item]) -> str:
-        return title if isinstance(title, str) else title(facts, items)
-
-    return Rule(key, advise, Change(kind, stage, titled, lambda facts: [cuts(facts)]))
+    titled = (lambda *_: title) if isinstance(title, str) else title
+    return Rule(key, kind, advise, 1, lambda facts: [cuts(facts)], titled, stage)
 
 
 def advice_of(facts: Facts, kind: AdviceKind, saving: int | None, words: Words, items: Sequence[Item] = ()) -> Advice:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
-from tpuprof.parsers.memory.oom.advice.rule import Change, Cuts, Rule, Stage, Words, advice_of, saving_of
+from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Words, advice_of, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
@@ -109,14 +109,12 @@ def _scoped_advice(facts: Facts) -> list[Advice]:
 
 
 SCOPED = Rule(
-    "scoped",
-    _scoped_advice,
-    Change(
-        "scoped",
-        Stage.STATE,
-        lambda facts, _: f"blocks 1/{_divisor(facts)}",
-        lambda facts: [_scoped_cuts(facts)],
-    ),
+    key="scoped",
+    kind="scoped",
+    advise=_scoped_advice,
+    changes=1,
+    cuts=lambda facts: [_scoped_cuts(facts)],
+    title=lambda facts, _: f"blocks 1/{_divisor(facts)}",
 )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice.roles import Facts, Item, by_type
 from tpuprof.parsers.memory.oom.advice.rule import (
-    Change,
     Cuts,
     Rule,
     Stage,
@@ -174,7 +173,7 @@ def _equal_advice(facts: Facts) -> list[Advice]:
     return [advice_of(facts, "duplicates", None, words, items)]
 
 
-EQUAL = Rule("equal", _equal_advice)
+EQUAL = Rule("equal", "duplicates", _equal_advice)
 
 
 def _donation_cuts(facts: Facts) -> Cuts:
@@ -224,7 +223,10 @@ def _donation_advice(facts: Facts) -> list[Advice]:
 
 
 DONATION = Rule(
-    "donation",
-    _donation_advice,
-    Change("donation", Stage.STATE, lambda *_: "donated arguments", lambda facts: [_donation_cuts(facts)]),
+    key="donation",
+    kind="donation",
+    advise=_donation_advice,
+    changes=1,
+    cuts=lambda facts: [_donation_cuts(facts)],
+    title=lambda *_: "donated arguments",
 )
