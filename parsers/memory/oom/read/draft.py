@@ -12,23 +12,22 @@ MOST_ENTRIES = 10_000
 MOST_CHARACTERS = 1 << 22
 """Of a text: entries beyond either are counted only."""
 
+MOST_DEVICES = 1000
+
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
 _TEMPORARIES = re.compile(
     rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
-    rf" exceeds available \w{{1,40}} \(({SIZE})\)"
-)
-_TEMPORARIES_CUT = re.compile(
-    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
+    rf"(?: exceeds available \w{{1,40}} \(({SIZE})\))?"
 )
 _USED_CUT = re.compile(rf"(?<![\w./-])Used ({SIZE})(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$")
 _USED = re.compile(rf"Used ({SIZE}) of ({SIZE}) ?(\w*)")
 _EXCEEDED = re.compile(rf"Exceeded (\w+) capacity by ({SIZE})")
 _SCOPED = re.compile(
-    rf"Scoped allocation with size ({SIZE}) and limit ({SIZE})(?: exceeded scoped (\w+) limit(?: by ({SIZE}))?)?"
+    rf"Scoped allocation with size ({SIZE})"
+    rf"(?: and limit ({SIZE})(?: exceeded scoped (\w+) limit(?: by ({SIZE}))?)?)?"
 )
-_SCOPED_CUT = re.compile(rf"Scoped allocation with size ({SIZE})")
 _ALLOCATION_CUT = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory(?: \(size=[0-9]{0,20})?[.…\s]*$")
 _ALLOCATION = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory \(size=([0-9]{1,20})\)")
 _SPACE = re.compile(r"\bspace=(\w{1,40})(?=[,\]])")
@@ -150,11 +149,11 @@ class Draft:
         if {"tail", "gap"} & self.seen:
             return True
         if self.form == "ran":
-            if "short" in self.seen or "no_figures" in self.seen:
+            if {"short", "no_figures"} & self.seen:
                 return False
-            told = "exceeded" in self.seen or "scoped_limit" in self.seen
-            tables = {"total", "requirement"} & self.seen
-            return not told or (bool(tables) and not self._list_ends)
+            has_figures = bool({"exceeded", "scoped_limit"} & self.seen)
+            list_ends = bool(self.entries) and self.entries[-1].is_closed and self.entry is None
+            return not has_figures or (bool({"total", "requirement"} & self.seen) and not list_ends)
         if self.form == "allocation":
             return self.open_allocation
         if self.form == "attempt":
@@ -168,40 +167,27 @@ class Draft:
             return 30
         return 2000
 
-    @property
-    def _list_ends(self) -> bool:
-        return bool(self.entries) and self.entries[-1].is_closed and self.entry is None
-
     def _ran(self, piece: Piece) -> bool:
         match = _RAN_IN.match(piece.text)
         if match is None or (piece.ends_log and match.end() == len(piece.text)):
             self.sentence.append("Ran out of memory.")
             return True
         self.space = match[1].lower()
-        short = _TEMPORARIES.match(piece.text)
-        if short is not None:
-            self._put(used_bytes=printed(short[1]), capacity_bytes=printed(short[2]), hlo_temp_bytes=printed(short[1]))
-            self.seen.add("short")
         if _NO_FIGURES in piece.text:
             self.seen.add("no_figures")
-        self.sentence.append((short or match)[0] + ".")
-        if short is None:
-            self._ran_cut(piece.text)
-        return True
-
-    def _ran_cut(self, text: str) -> None:
-        """What is left of the figures where the line ends in the middle of them."""
-        temporaries, used = _TEMPORARIES_CUT.match(text), _USED_CUT.search(text)
+        temporaries, used = _TEMPORARIES.match(piece.text), _USED_CUT.search(piece.text)
+        self.sentence.append((temporaries or match)[0] + ".")
         if temporaries is not None:
             size = printed(temporaries[1])
-            self._put(used_bytes=size, hlo_temp_bytes=size)
-            self.sentence[-1] = temporaries[0] + "."
+            self._put(used_bytes=size, capacity_bytes=printed(temporaries[2] or ""), hlo_temp_bytes=size)
             self.seen.add("short")
-            self.cut_here()
+            if temporaries[2] is None:
+                self.cut_here()
         elif used is not None:
             self._put(used_bytes=printed(used[1]))
             self._say("used", f"Used {used[1]}")
             self.cut_here()
+        return True
 
     def _stack(self, piece: Piece) -> bool:
         if self.form != "ran" or self.stack is not None:
@@ -231,28 +217,20 @@ class Draft:
 
     def _scoped_limit(self, piece: Piece) -> bool:
         match = _SCOPED.match(piece.text)
-        if self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
+        if match is None or self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
             return False
-        if match is None:
-            return self._scoped_cut(piece)
-        if not self._same_space(match[3] or ""):
+        size = printed(match[1])
+        if match[2] is None:
+            if not piece.ends_log:
+                return False
+            self.cut_here()
+        elif not self._same_space(match[3] or ""):
             return False
         self.space = self.space or (match[3] or "").lower() or None
-        size = printed(match[1])
-        self._put(used_bytes=size, capacity_bytes=printed(match[2]), scoped_bytes=size)
+        self._put(used_bytes=size, capacity_bytes=printed(match[2] or ""), scoped_bytes=size)
         self._put(exceeded_bytes=printed(match[4] or ""))
-        if match[4]:
+        if match[4] or match[2] is None:
             self._say("scoped_limit", match[0])
-        return True
-
-    def _scoped_cut(self, piece: Piece) -> bool:
-        match = _SCOPED_CUT.match(piece.text)
-        if match is None or not piece.ends_log:
-            return False
-        size = printed(match[1])
-        self._put(used_bytes=size, scoped_bytes=size)
-        self._say("scoped_limit", match[0][: match.end(1)])
-        self.cut_here()
         return True
 
     def _allocation(self, piece: Piece) -> bool:
@@ -291,7 +269,9 @@ class Draft:
         if match["free"]:
             self.seen.add("free")
         self.is_running = "while running replica" in piece.text
-        self.note_device(piece.text)
+        device = _DEVICE.search(piece.text)
+        if device is not None and len(self.devices) < MOST_DEVICES:
+            self.devices[device[1]] = None
         self.sentence.append(match[0].rstrip(".") + ".")
         if piece.ends_log and not piece.text.rstrip().endswith((".", ")", "'", '"')):
             self.cut_here()
@@ -312,19 +292,20 @@ class Draft:
         return True
 
     def _total(self, piece: Piece) -> bool:
-        match = _TOTAL.match(piece.text)
-        if match is None or not self._may_have("total", match[1]):
-            return False
-        self._put(total=printed(match[2]))
-        self._table("total", match)
-        return True
+        return self._begin_table("total", _TOTAL.match(piece.text))
 
     def _requirement(self, piece: Piece) -> bool:
-        match = _REQUIREMENT.match(piece.text)
-        if match is None or not self._may_have("requirement", match[1]):
+        return self._begin_table("requirement", _REQUIREMENT.match(piece.text))
+
+    def _begin_table(self, name: str, match: re.Match[str] | None) -> bool:
+        if match is None or not self._may_have(name, match[1]):
             return False
-        self._put(requirement=printed(match[2]))
-        self._table("requirement", match)
+        self._put(**{name: printed(match[2])})
+        self.space = self.space or match[1].lower()
+        self.table = name
+        self.seen.add(name)
+        if not self.sentence:
+            self.sentence.append(match[0] + ".")
         return True
 
     def _output(self, piece: Piece) -> bool:
@@ -410,24 +391,17 @@ class Draft:
             return False
         if piece.form == "size" and not {"largest", "requirement", "total"} & self.seen:
             return False
-        self._count_entry(piece)
-        told = read_part(piece.form, piece.rest, piece.ends_log)
+        if piece.number is not None:
+            if piece.number != self.numbered + 1:  # some are missing
+                self.seen.add("gap")
+            self.numbered = piece.number
+        attributes = read_part(piece.form, piece.rest, piece.ends_log)
         entry = self.entry or Entry()
-        if piece.form == "size" or any(getattr(entry, name) is not None for name in told):
+        if piece.form == "size" or any(getattr(entry, name) is not None for name in attributes):
             self._close_entry(False)
             entry = Entry()
-        # `told` has names and types of Entry's attributes
-        self.entry = replace(entry, **told)  # type: ignore[arg-type]
+        self.entry = replace(entry, **attributes)  # type: ignore[arg-type]  # the names and types are Entry's own
         return True
-
-    def _count_entry(self, piece: Piece) -> None:
-        """Sees by their numbers whether entries are missing."""
-        number = piece.number
-        if number is None:
-            return
-        if number != self.numbered + 1:
-            self.seen.add("gap")
-        self.numbered = number
 
     def _close_entry(self, is_closed: bool) -> None:
         entry, self.entry = self.entry, None
@@ -441,24 +415,11 @@ class Draft:
         else:
             self.entries_dropped += 1
 
-    def note_device(self, text: str) -> None:
-        """Adds the device that a text names."""
-        match = _DEVICE.search(text)
-        if match is not None and len(self.devices) < 1000:
-            self.devices[match[1]] = None
-
     def _same_space(self, space: str) -> bool:
         return not space or self.space is None or space.lower() == self.space
 
     def _may_have(self, part: str, space: str) -> bool:
         return self.form in _LISTING and not {part, "short"} & self.seen and self._same_space(space)
-
-    def _table(self, name: str, match: re.Match[str]) -> None:
-        self.space = self.space or match[1].lower()
-        self.table = name
-        self.seen.add(name)
-        if not self.sentence:
-            self.sentence.append(match[0] + ".")
 
     def _say(self, part: str, text: str) -> None:
         self.seen.add(part)

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import OomKind, OomReport
-from tpuprof.parsers.memory.oom.read.draft import Draft
+from tpuprof.parsers.memory.oom.read.draft import MOST_DEVICES, Draft
 from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
 from tpuprof.parsers.memory.oom.read.forms import HEADLESS, Printed
 
@@ -175,7 +175,7 @@ def _merge(known: Draft, draft: Draft) -> None:
     known.sizes = {**second.sizes, **first.sizes}
     known.fractions = {**second.fractions, **first.fractions}
     known.said_unknown |= draft.said_unknown
-    known.devices.update(dict.fromkeys(list(draft.devices)[: 1000 - len(known.devices)]))
+    known.devices.update(dict.fromkeys(list(draft.devices)[: MOST_DEVICES - len(known.devices)]))
     known.entries_dropped = max(known.entries_dropped, draft.entries_dropped)
     known.code, known.program, known.space = (
         known.code or draft.code,
