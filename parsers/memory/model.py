@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from tpuprof.parsers.base.intervals import Int64s
 
 Category = Literal["parameter", "output", "thread-local", "constant", "temporary", "scoped"]
 """What holds a buffer in memory. Parameters, outputs and constants are there for the whole program."""

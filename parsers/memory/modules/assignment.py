@@ -11,17 +11,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, shape_text
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category, Int64s
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer
 
 LARGEST_BYTES = 2**48
 """No memory of a chip is near this; a size beyond it is damage."""
 
 _TUPLE, _BUFFER, _OPAQUE, _TOKEN = 13, 34, 14, 17
-_ALLOCATION_TYPES: dict[Category, str] = {"temporary": "HLO temp"}
 
 _MAX_RANK = 256
 
@@ -146,11 +146,6 @@ class Assignment:
         if place.instruction_name:
             return self.hlo.instruction_proto(text(place.instruction_name))
         return self.hlo.instruction_by_id(place.instruction_id)
-
-
-def allocation_type(category: Category) -> str:
-    """A category in the words of out-of-memory errors: ``HLO temp`` for a temporary buffer."""
-    return _ALLOCATION_TYPES.get(category, category)
 
 
 def read_assignment(hlo: HloModule) -> Assignment | None:

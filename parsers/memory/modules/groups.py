@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory
 
 GroupBy = Literal["source", "scope", "category"]
 

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import CATEGORIES, Int64s, Stays, space_name
+from tpuprof.parsers.memory.model import CATEGORIES, Stays, space_name
 from tpuprof.parsers.memory.modules.assignment import Assignment, LogicalBuffers
 
 ALLOCATE, FREE, SHARE = range(3)
@@ -69,14 +71,13 @@ def space_heap(assignment: Assignment, space: int) -> SpaceHeap:
     whole program, and two traces have no clock in common by which their heaps could be added up.
     """
     ran = _Ran.of(assignment, space)
-    stays = _stays(assignment, ran)
-    return SpaceHeap(
-        stays=stays,
-        heap_bytes=ran.run.heap_bytes,
-        heap_unpadded_bytes=_unpadded_heap(stays, len(ran.run.heap_bytes)),
-        trace=ran.trace,
-        warnings=_sentences(assignment, space, ran),
-    )
+    stays, heap = _stays(assignment, ran), ran.run.heap_bytes
+    elements = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
+    steps = np.zeros(len(heap) + 1, np.int64)
+    np.add.at(steps, stays.born, elements)
+    np.subtract.at(steps, stays.dies, elements)
+    unpadded = np.cumsum(steps)[: len(heap)]
+    return SpaceHeap(stays, heap, unpadded, ran.trace, tuple(_sentences(assignment, space, ran)))
 
 
 def peak_bytes(assignment: Assignment, space: int) -> int:
@@ -134,13 +135,13 @@ class _Events:
         owner = _at(buffers.allocation, rows, -1)
         elsewhere = ~unknown & (_at(buffers.space, rows, space) != space)
         throughout = ~elsewhere & (owner >= 0) & ~_at(allocations.is_temporary, owner, True)
+        left_out = unknown | elsewhere | throughout
         counts = {_UNKNOWN: unknown, _ELSEWHERE: elsewhere, _NOT_TEMPORARY: throughout}
-        told = owner[~(unknown | elsewhere | throughout)]
         return cls(
             kinds=kinds,
-            buffers=np.where(unknown | elsewhere | throughout, -1, rows).tolist(),
+            buffers=np.where(left_out, -1, rows).tolist(),
             shared=shared,
-            allocations=np.unique(told[told >= 0]),
+            allocations=np.unique(owner[~left_out & (owner >= 0)]),
             odd=Counter({what: int(mask.sum()) for what, mask in counts.items() if mask.any()}),
         )
 
@@ -201,19 +202,19 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
     )
 
 
-def _sentences(assignment: Assignment, space: int, ran: _Ran) -> tuple[str, ...]:
-    """What is odd about a space, a sentence each."""
-    sizes, where = assignment.allocations.size_bytes, space_name(space)
-    events = len(ran.events.kinds)
+def _sentences(assignment: Assignment, space: int, ran: _Ran) -> Iterator[str]:
+    """What is odd about a space: allocations without a trace, a trace that does not fit, events that can't be true."""
+    sizes, name, events = assignment.allocations.size_bytes, space_name(space), len(ran.events.kinds)
+    untold, told = sizes[ran.untold].tolist(), sizes[ran.events.allocations].tolist()
+    if untold:
+        what = f"{counted(len(untold), 'temporary allocation')} ({sum(untold):,} bytes)"
+        why = "the heap trace tells nothing of" if ran.trace is not None else "there is no heap trace of"
+        yield f"{name}: {why} {what}; all of that counts as in memory throughout."
     most = int(ran.run.heap_bytes.max() - ran.run.heap_bytes[0])
-    return (
-        *_untold_sentence(space, ran.trace is not None, sizes[ran.untold].tolist()),
-        *_overfull_sentence(space, most, sizes[ran.events.allocations].tolist()),
-        *(
-            f"Heap trace of {where}, odd events: {count:,} of {events:,} ({what})."
-            for what, count in (ran.events.odd + ran.run.odd).items()
-        ),
-    )
+    if told and most > sum(told):
+        yield f"{name}: the heap trace comes to {most:,} bytes in allocations of {sum(told):,} bytes."
+    for what, count in (ran.events.odd + ran.run.odd).items():
+        yield f"Heap trace of {name}, odd events: {count:,} of {events:,} ({what})."
 
 
 def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
@@ -222,31 +223,6 @@ def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
         return np.full(len(rows), other, column.dtype)
     result: NDArray[_Number] = np.where(rows >= 0, column[rows], np.array(other, column.dtype))
     return result
-
-
-def _unpadded_heap(stays: Stays, points: int) -> Int64s:
-    """Bytes of elements in memory at each point, a size where they are unknown."""
-    each = np.where(stays.unpadded_bytes < 0, stays.size_bytes, stays.unpadded_bytes)
-    steps = np.zeros(points + 1, np.int64)
-    np.add.at(steps, stays.born, each)
-    np.subtract.at(steps, stays.dies, each)
-    return np.cumsum(steps)[:points]
-
-
-def _untold_sentence(space: int, has_trace: bool, sizes: list[int]) -> tuple[str, ...]:
-    """A sentence about the temporary allocations that no trace tells the use of; () without any."""
-    if not sizes:
-        return ()
-    what = f"{len(sizes):,} temporary allocation{'s' * (len(sizes) > 1)} ({sum(sizes):,} bytes)"
-    why = "the heap trace tells nothing of" if has_trace else "there is no heap trace of"
-    return (f"{space_name(space)}: {why} {what}; all of that counts as in memory throughout.",)
-
-
-def _overfull_sentence(space: int, most: int, sizes: list[int]) -> tuple[str, ...]:
-    """A sentence about a trace whose buffers do not fit what they lie in; () where they do, or lie in nothing."""
-    if not sizes or most <= sum(sizes):
-        return ()
-    return (f"{space_name(space)}: the heap trace comes to {most:,} bytes in allocations of {sum(sizes):,} bytes.",)
 
 
 # --- running a trace --------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.ops.framework_op import is_gradient
 
 LEAST_DROP = 0.02

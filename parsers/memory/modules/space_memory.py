@@ -23,7 +23,7 @@ from tpuprof.parsers.memory.model import (
     Stays,
     space_name,
 )
-from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, allocation_type, read_assignment
+from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, read_assignment
 from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
 
 _HINT = "Profile the program on a TPU, or open a file that XLA wrote with its buffer assignment (*.hlo_proto.pb)."
@@ -144,14 +144,9 @@ class _Sums:
 
 def _names(trace: hlo_pb2.HeapSimulatorTrace | None) -> tuple[str, ...]:
     """Name of the instruction of each event."""
-    decoded: dict[bytes, str] = {}
-    names = []
-    for event in () if trace is None else trace.events:
-        name = event.instruction_name
-        if name not in decoded:
-            decoded[name] = text(name)
-        names.append(decoded[name])
-    return tuple(names)
+    names = [] if trace is None else [event.instruction_name for event in trace.events]
+    decoded = {name: text(name) for name in set(names)}
+    return tuple(decoded[name] for name in names)
 
 
 class _Described:
@@ -180,7 +175,7 @@ class _Described:
             category=category,
             size_bytes=int(stays.size_bytes[row]),
             unpadded_bytes=None if unpadded < 0 else unpadded,
-            allocation_type=allocation_type(category),
+            allocation_type="HLO temp" if category == "temporary" else category,
             offset_bytes=None if offset < 0 else offset,
             born=born,
             dies=dies,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, Int64s, ModulePeaks, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size

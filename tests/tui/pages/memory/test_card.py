@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space
 from tests.support.golden import check_golden
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
-from tpuprof.parsers.memory.model import Buffer, Int64s, SpaceMemory
+from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import SpaceMemory
 
 Bools = NDArray[np.bool_]
 

@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers.fills import (
     BAND,
     FREE,

@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import Buffer, Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group, group_rows, padding_of
 
 Order = Literal["size", "padding", "program"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import ranges
-from tpuprof.parsers.memory.model import CATEGORIES, Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape

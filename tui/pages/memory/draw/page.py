@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.axis import column_of, point_at
