@@ -114,45 +114,44 @@ def live_at(events: AllocatorEvents, last: int) -> Int64s:
     return live
 
 
-def in_use_at(plane: Plane, events: AllocatorEvents, at: int) -> AtPeak:
+def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> AtPeak:
     """What is in use after an event, summed up by equal allocations.
 
     Args:
         events: of one allocator, in order of time.
     """
-    live = live_at(events, at)
+    live = live_at(events, peak)
     sized = live[events.allocated_bytes[live] >= 0]
-    heap, stack = int(events.heap_bytes[at]), max(int(events.stack_bytes[at]), 0)
+    heap, stack = int(events.heap_bytes[peak]), max(int(events.stack_bytes[peak]), 0)
     rows, accounted = _merged(plane, events.take(sized))
     if heap > accounted:
         rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted, None, None, None))
     if stack:
         rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK, None, None))
     rows.sort(key=lambda row: -row.occurrences * row.allocated_bytes)  # equal ones stay in order
-    return AtPeak(tuple(rows), _lacks(events, at, len(live) - len(sized), heap, accounted))
+    return AtPeak(tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted))
 
 
-def _lacks(events: AllocatorEvents, at: int, unsized: int, heap: int, accounted: int) -> str:
+def _lacks(events: AllocatorEvents, peak: int, unsized: int, heap: int, accounted: int) -> str:
     """What the rows leave out."""
-    found = []
+    lacks = []
     if unsized:
-        found.append(f"{counted(unsized, 'allocation')} without a size (stat allocation_bytes)")
-    if not events.has_address[: at + 1].all():
-        homeless = int((~events.has_address[: at + 1]).sum())
-        found.append(f"{counted(homeless, 'event')} without an address (stat addr)")
+        lacks.append(f"{counted(unsized, 'allocation')} without a size (stat allocation_bytes)")
+    if homeless := int((~events.has_address[: peak + 1]).sum()):
+        lacks.append(f"{counted(homeless, 'event')} without an address (stat addr)")
     if heap < 0:
-        found.append("what was allocated before the capture, for the size of the heap is unknown")
+        lacks.append("what was allocated before the capture, for the size of the heap is unknown")
     elif accounted > heap:
-        found.append(f"some deallocations, for the rows are {accounted - heap:,} bytes more than the heap")
-    return "; ".join(found)
+        lacks.append(f"some deallocations, for the rows are {accounted - heap:,} bytes more than the heap")
+    return "; ".join(lacks)
 
 
 def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocation], int]:
     """Equal allocations as one, by total, then size, then texts; and how many bytes they are together."""
     if not len(events):
         return [], 0
-    said = describe(plane, events)
-    columns = (events.allocated_bytes, events.requested_bytes, said.op, said.region, said.data_type, said.shape)
+    about = describe(plane, events)
+    columns = (events.allocated_bytes, events.requested_bytes, about.op, about.region, about.data_type, about.shape)
     order = np.lexsort(columns)
     differs = np.zeros(len(order), np.bool_)
     differs[0] = True
@@ -166,15 +165,15 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     accounted = _product_sum(count, sizes)
     found = [
         ActiveAllocation(
-            framework_op=said.text(int(said.op[row])),
-            occurrences=int(count[at]),
-            allocated_bytes=int(events.allocated_bytes[row]),
+            framework_op=about.text(int(about.op[row])),
+            occurrences=int(number),
+            allocated_bytes=int(size),
             requested_bytes=int(events.requested_bytes[row] if events.requested_bytes[row] >= 0 else size),
-            region=said.text(int(said.region[row])),
-            data_type=data_type_name(int(said.data_type[row])),
-            shape=said.text(int(said.shape[row])),
+            region=about.text(int(about.region[row])),
+            data_type=data_type_name(int(about.data_type[row])),
+            shape=about.text(int(about.shape[row])),
         )
-        for at, row, size in ((at, rows[at], events.allocated_bytes[rows[at]]) for at in ranked[:MOST_ROWS].tolist())
+        for row, number, size in zip(*(column[ranked[:MOST_ROWS]] for column in (rows, count, sizes)), strict=True)
     ]
     found.sort(key=_by_size)
     rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])

@@ -93,26 +93,28 @@ def memory_profile_of(trace: Trace, host: str, on_chunk: ChunkDone | None = None
         return ()
     order = np.lexsort((events.time_ps, events.allocator))  # stable: of one time, the earlier in the file comes first
     borders = np.searchsorted(events.allocator[order], np.arange(len(events.ids) + 1))
-    found = sorted(range(len(events.ids)), key=lambda at: borders[at] - borders[at + 1])[:MOST_ALLOCATORS]
-    found.sort(key=lambda at: (not events.is_device[at], natural_key(events.ids[at])))
+    largest = sorted(range(len(events.ids)), key=lambda row: borders[row] - borders[row + 1])[:MOST_ALLOCATORS]
+    largest.sort(key=lambda row: (not events.is_device[row], natural_key(events.ids[row])))
     return tuple(
-        _profile(plane, host, at, events.take(order[borders[at] : borders[at + 1]].astype(np.int64))) for at in found
+        _profile(plane, host, row, events.take(order[borders[row] : borders[row + 1]].astype(np.int64)))
+        for row in largest
     )
 
 
-def _profile(plane: Plane, host: str, at: int, events: AllocatorEvents) -> AllocatorProfile:
-    """One allocator of its events, in order of time."""
+def _profile(plane: Plane, host: str, allocator: int, events: AllocatorEvents) -> AllocatorProfile:
+    """One allocator, index into the events' `ids`, of its events in order of time."""
     stack, heap = events.stack_bytes, events.heap_bytes
     known = (stack >= 0) | (heap >= 0)
     used = np.where(known, np.maximum(stack, 0) + np.maximum(heap, 0), np.int64(-1))
     peak = len(used) - 1 - int(np.argmax(used[::-1]))
-    is_device, name = events.is_device[at], events.ids[at]
+    is_device, name = events.is_device[allocator], events.ids[allocator]
     lifetime = int(events.lifetime_peak_bytes.max())
-    capacity = _capacity(events, peak)
+    free = int(events.free_bytes[peak])
+    capacity = None if heap[peak] < 0 or free < 0 else int(used[peak]) + free
     in_use = in_use_at(plane, events, peak)
     return AllocatorProfile(
         id=name,
-        label=_label(name, is_device),
+        label=f"HBM of device {name}" if is_device else name or "allocator without a name",
         host=host,
         allocations=int(events.is_allocation.sum()),
         deallocations=int((~events.is_allocation).sum()),
@@ -129,16 +131,6 @@ def _profile(plane: Plane, host: str, at: int, events: AllocatorEvents) -> Alloc
         flat=_flat(used[known], is_device),
         unknown=_unknown(events, bool(known.any()), capacity, lifetime, in_use),
     )
-
-
-def _label(name: str, is_device: bool) -> str:
-    return f"HBM of device {name}" if is_device else name or "allocator without a name"
-
-
-def _capacity(events: AllocatorEvents, peak: int) -> int | None:
-    """Stack, heap and free memory at the peak."""
-    heap, free = int(events.heap_bytes[peak]), int(events.free_bytes[peak])
-    return None if heap < 0 or free < 0 else max(int(events.stack_bytes[peak]), 0) + heap + free
 
 
 def _flat(used: Int64s, is_device: bool) -> str | None:

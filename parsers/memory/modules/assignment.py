@@ -212,7 +212,7 @@ def _assigned(
     """The allocation and the offset of each logical buffer, and the largest logical buffer of each allocation."""
     owner, offsets, largest = [-1] * len(rows), [-1] * len(rows), [-1] * len(stored)
     missing = repeated = 0
-    for at, allocation in enumerate(stored):
+    for number, allocation in enumerate(stored):
         best = -1
         for assigned in allocation.assigned:
             row = rows.get(assigned.logical_buffer_id, -1)
@@ -221,10 +221,10 @@ def _assigned(
             elif owner[row] >= 0:
                 repeated += 1
             else:
-                owner[row], offsets[row] = at, max(-1, assigned.offset)
+                owner[row], offsets[row] = number, max(-1, assigned.offset)
                 if best < 0 or sizes[row] > sizes[best]:
                     best = row
-        largest[at] = best
+        largest[number] = best
     odd["places in allocations left out: of logical buffers that are not there"] = missing
     odd["places in allocations left out: of logical buffers that have one already"] = repeated
     return np.array(owner, np.int64), np.array(offsets, np.int64), largest

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory
+from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 
 GroupBy = Literal["source", "scope", "category"]
 
@@ -48,7 +48,7 @@ def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[Group, ...
     elif by == "source":
         names = [page.buffers[row].source or NO_SOURCE for row in rows.tolist()]
     else:
-        names = [buffer_scope(page.buffers[row]) for row in rows.tolist()]
+        names = [scope_of(page.buffers[row].framework_op or "") or NO_SCOPE for row in rows.tolist()]
     numbers: dict[str, int] = {}
     code = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     order = np.argsort(code, kind="stable")
@@ -56,9 +56,9 @@ def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[Group, ...
     padding = padding_of(page, rows)
     groups = []
     for name, number in numbers.items():
-        at = order[bounds[number] : bounds[number + 1]]
-        size = int(page.stays.size_bytes[rows[at]].sum())
-        groups.append(Group(name, rows[at], size, int(np.maximum(padding[at], 0).sum())))
+        members = order[bounds[number] : bounds[number + 1]]
+        size = int(page.stays.size_bytes[rows[members]].sum())
+        groups.append(Group(name, rows[members], size, int(np.maximum(padding[members], 0).sum())))
     return tuple(sorted(groups, key=lambda group: (-group.size_bytes, group.name)))
 
 
@@ -66,13 +66,6 @@ def padding_of(page: SpaceMemory, rows: Int64s) -> Int64s:
     """int64[rows]: bytes beyond the elements, -1 where the elements are unknown."""
     size, elements = page.stays.size_bytes[rows], page.stays.unpadded_bytes[rows]
     return np.where(elements < 0, -1, np.maximum(size - elements, 0))
-
-
-def buffer_scope(buffer: Buffer) -> str:
-    """The scope that a buffer comes from; of a parameter, the tree of arguments that it is a leaf of."""
-    if not buffer.framework_op:
-        return NO_SCOPE
-    return scope_of(buffer.framework_op) or NO_SCOPE
 
 
 def scope_of(framework_op: str) -> str:

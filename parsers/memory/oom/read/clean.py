@@ -275,9 +275,7 @@ class Joiner:
     def _part(self, line: Line, key: bytes, end: int, text: bytes, is_part: bool, is_sure: bool) -> Iterator[Line]:
         open_ = self._open.get(key)
         if open_ is None:
-            if not is_part:
-                yield line
-            elif len(self._open) < _MOST_STREAMS:
+            if is_part and len(self._open) < _MOST_STREAMS:
                 self._open[key] = _Open(line, end, [], [], len(line.content), _length(text), is_sure)
             else:
                 yield line

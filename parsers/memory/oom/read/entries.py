@@ -109,11 +109,11 @@ def stack_entry(text: str) -> Entry:
 
 def allocation_entry(text: str, size: int) -> Entry:
     """The allocation in ``:: #allocation2 [shape = '…', space=vmem, …, tag = '…'] :: name``."""
-    shape, tag, number = (e.search(text) for e in (_SHAPE_IN_QUOTES, _TAG_IN_QUOTES, _ALLOCATION))
+    shape, tag, number = (each.search(text) for each in (_SHAPE_IN_QUOTES, _TAG_IN_QUOTES, _ALLOCATION))
     name = re.search(r"\] :: ([\w.\-]+)", text)
     tag_text = tag[1] if tag is not None else None
     output_of = _OUTPUT_OF.match(tag_text or "")
-    known = name or output_of or number
+    known_as = name or output_of or number
     # `scoped` stands among the attributes, but a tag may have the word as well
     attributes = text[: tag.start()] if tag is not None else text
     return Entry(
@@ -121,7 +121,7 @@ def allocation_entry(text: str, size: int) -> Entry:
         shape=shape[1] if shape is not None else None,
         tag=tag_text,
         type="scoped" if re.search(r", scoped\b", attributes) else None,
-        name=known[1] if known is not None else None,
+        name=known_as[1] if known_as is not None else None,
         is_closed=True,
     )
 

@@ -82,10 +82,9 @@ def report_of(draft: Draft) -> OomReport:
     """What a draft says, in bytes."""
     sizes = {name: size.value for name, size in draft.sizes.items()}
     figures: dict[str, int | None] = {name: sizes.get(name) for name in _NUMBERS}
-    if figures["used_bytes"] is None:
-        figures["used_bytes"] = sizes.get("total", sizes.get("requirement"))
-    if figures["program_bytes"] is None:
-        figures["program_bytes"] = sizes.get("requirement")
+    requirement = sizes.get("requirement")
+    figures["used_bytes"] = sizes.get("used_bytes", sizes.get("total", requirement))
+    figures["program_bytes"] = sizes.get("program_bytes", requirement)
     need, limit = figures["used_bytes"], figures["capacity_bytes"]
     if draft.form == "attempt":
         need, limit = figures["requested_bytes"], figures["free_bytes"]
@@ -96,7 +95,9 @@ def report_of(draft: Draft) -> OomReport:
     if largest is not None and free:
         figures["fragmentation_bytes"] = max(0, free - largest)
         fractions["fragmentation"] = max(0, free - largest) / free
-    entries = [*draft.entries, *_stack_entries(draft)]
+    entries, scoped = draft.entries, draft.sizes.get("scoped_bytes")
+    if draft.stack is not None and scoped is not None and not entries:
+        entries = [replace(draft.stack, size=scoped)]  # the instruction that the scoped allocation was too large for
     read = [buffer_of(entry) for entry in entries]
     buffers = tuple(sorted((each for each in read if each is not None), key=lambda each: -each.size_bytes))
     figures["padding_bytes"] = _padding(draft.sizes, buffers)
@@ -128,15 +129,16 @@ def _is_copy(known: Draft, draft: Draft) -> bool:
     """Whether two drafts can be copies of one error, one of them cut maybe: nothing that both say differs."""
     if _family(known) != _family(draft) or _differ(known.program, draft.program) or _differ(known.space, draft.space):
         return False
+    if known.stack is not None and draft.stack is not None and known.stack.name != draft.stack.name:
+        return False
     both = known.sizes.keys() & draft.sizes.keys()
     if any(known.sizes[name] != draft.sizes[name] for name in both):
         return False
-    if not both and not _says_nothing(known) and not _says_nothing(draft):
+    if not both and not any(not each.sizes and not each.entries and each.is_cut for each in (known, draft)):
         return False
-    stacks = known.stack is not None and draft.stack is not None and known.stack.name != draft.stack.name
     whole = min(_whole_entries(known), _whole_entries(draft))
-    pairs = list(zip(known.entries, draft.entries, strict=False))
-    return not stacks and not any(conflict(one, other, at < whole) for at, (one, other) in enumerate(pairs))
+    pairs = enumerate(zip(known.entries, draft.entries, strict=False))
+    return not any(conflict(mine, other, row < whole) for row, (mine, other) in pairs)
 
 
 def _whole_entries(draft: Draft) -> int:
@@ -152,17 +154,13 @@ def _family(draft: Draft) -> str:
     return "ran" if draft.form in HEADLESS else draft.form
 
 
-def _says_nothing(draft: Draft) -> bool:
-    return not draft.sizes and not draft.entries and draft.is_cut
-
-
 def _merge(known: Draft, draft: Draft) -> None:
     """Adds what a copy says, and that there is one."""
     complete = known.is_cut and not draft.is_cut
     more = known.is_cut and draft.characters > known.characters
     first, second = (draft, known) if complete or more else (known, draft)
     longer = first.entries if len(first.entries) >= len(second.entries) else second.entries
-    both = [merged(one, other) for one, other in zip(first.entries, second.entries, strict=False)]
+    both = [merged(mine, other) for mine, other in zip(first.entries, second.entries, strict=False)]
     entries = both + longer[len(both) :]
     if complete:
         known.form, known.seen = draft.form, draft.seen
@@ -177,11 +175,8 @@ def _merge(known: Draft, draft: Draft) -> None:
     known.said_unknown |= draft.said_unknown
     known.devices.update(dict.fromkeys(list(draft.devices)[: MOST_DEVICES - len(known.devices)]))
     known.entries_dropped = max(known.entries_dropped, draft.entries_dropped)
-    known.code, known.program, known.space = (
-        known.code or draft.code,
-        known.program or draft.program,
-        known.space or draft.space,
-    )
+    known.code, known.program = known.code or draft.code, known.program or draft.program
+    known.space = known.space or draft.space
     known.loading |= draft.loading
     known.is_running |= draft.is_running
     known.at_line = min(known.at_line, draft.at_line)
@@ -195,14 +190,6 @@ def _kind(draft: Draft) -> OomKind:
     if draft.verb == "reserve" or (draft.loading and not draft.is_running):
         return "load"
     return "runtime"
-
-
-def _stack_entries(draft: Draft) -> list[Entry]:
-    """The instruction that its scoped allocation was too large for, where no list has it."""
-    size = draft.sizes.get("scoped_bytes")
-    if draft.stack is None or size is None or draft.entries:
-        return []
-    return [replace(draft.stack, size=size)]
 
 
 def _program(entries: list[Entry]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -15,28 +16,26 @@ from tpuprof.parsers.memory.oom.read.stream import LogReader
 
 _KINDS = {
     "gpu": (
-        re.compile(
-            r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
-            r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
-            r"|Failed to allocate request for .{1,40} on device ordinal"
-        ),
+        r"BufferAssignment OOM Debugging|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|hipErrorOutOfMemory"
+        r"|HIP out of memory|ran out of memory trying to allocate|Out of memory while trying to allocate"
+        r"|Failed to allocate request for .{1,40} on device ordinal",
         "{where} a GPU's memory ran out (or the host's, allocated like a GPU's)",
     ),
     "bad_alloc": (
-        re.compile(r"std::bad_alloc"),
+        r"std::bad_alloc",
         "{where} a C++ program on the host got no memory (std::bad_alloc): the host's own memory ran out",
     ),
     "killed": (
-        re.compile(r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled"),
+        r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
         "{where} the system killed a process since the host's own memory, or a container's share of it, ran out",
     ),
     "python": (
-        re.compile(r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()"),
+        r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()",
         "{where} Python got no memory on the host (MemoryError)",
     ),
 }
 
-_ANY = re.compile("|".join(f"(?P<{kind}>{expression.pattern})" for kind, (expression, _) in _KINDS.items()))
+_ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
 
 
 def scan_log(
@@ -60,13 +59,10 @@ def scan_log(
 
 def scan(reader: LogReader) -> OomLog:
     """`scan_log` of a reader that nothing was read from yet."""
-    found, others = Collector(), Others()
-    blocks, joiner = Blocks(found.add, others.see), Joiner()
+    errors, others = Collector(), Others()
+    blocks, joiner = Blocks(errors.add, others.see), Joiner()
     while reader.seek():
-        while True:
-            line = reader.line()
-            if line is None:
-                break
+        while (line := reader.line()) is not None:
             for whole in joiner.add(line):
                 blocks.add(whole, reader.at_end and not whole.is_whole)
             if blocks.is_idle and not joiner.is_waiting:
@@ -75,13 +71,13 @@ def scan(reader: LogReader) -> OomLog:
         blocks.add(whole, False)
     blocks.finish()
     notes = [*reader.notes, *others.notes()]
-    if found.left_out:
-        more = counted(found.left_out, "further error is", "further errors are")
+    if errors.left_out:
+        more = counted(errors.left_out, "further error is", "further errors are")
         notes.append(f"The log has too many different errors: {more} left out.")
-    if found.entries_dropped:
-        listed = counted(found.entries_dropped, "listed allocation", "listed allocations")
+    if errors.entries_dropped:
+        listed = counted(errors.entries_dropped, "listed allocation", "listed allocations")
         notes.append(f"{listed} of the errors' lists are left out: too many to keep.")
-    return OomLog(found.reports(), tuple(notes), reader.lines, reader.bytes_read)
+    return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read)
 
 
 class Others:
@@ -89,23 +85,20 @@ class Others:
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
-        self._count: dict[str, int] = {}
+        self._count = Counter[str]()
 
     def see(self, text: str, number: int) -> None:
         """Looks at a line."""
         for match in _ANY.finditer(text):
             kind = match.lastgroup or ""
             self._first.setdefault(kind, number)
-            self._count[kind] = self._count.get(kind, 0) + 1
+            self._count[kind] += 1
 
     def notes(self) -> tuple[str, ...]:
         """A sentence a kind, in order of first appearance."""
-        return tuple(
-            _KINDS[kind][1].format(where=f"Line {number:,}{_again(self._count[kind])}:")
-            + "; this is no TPU's error, and only those are read."
-            for kind, number in sorted(self._first.items(), key=lambda item: item[1])
-        )
-
-
-def _again(count: int) -> str:
-    return "" if count == 1 else f", one of {count:,}"
+        notes = []
+        for kind, number in sorted(self._first.items(), key=lambda item: item[1]):
+            count = self._count[kind]
+            where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
+            notes.append(_KINDS[kind][1].format(where=where) + "; this is no TPU's error, and only those are read.")
+        return tuple(notes)

@@ -242,10 +242,7 @@ class Source:
     def _first(self) -> bytes:
         """The first bytes; finds out what they are."""
         data = self._taken()
-        while data and len(data) < len(_GZIP) and _GZIP.startswith(data):
-            more = self._taken()
-            if not more:
-                break
+        while data and len(data) < len(_GZIP) and _GZIP.startswith(data) and (more := self._taken()):
             data += more
         if data.startswith(_GZIP):
             self._inflated = _Inflated(data, self._taken)
@@ -318,7 +315,7 @@ class _Inflated:
                 self._between = False
         if not data:
             self._rest = b""
-            if self._at_end:
+            if not self._chunk:
                 self._ended = True
                 self.problem = "" if self._between else "ends in the middle"
             return b""
@@ -338,10 +335,6 @@ class _Inflated:
             self._chunk, self._at = self._more(), 0
         self._at += _AT_ONCE
         return self._chunk[self._at - _AT_ONCE : self._at]
-
-    @property
-    def _at_end(self) -> bool:
-        return not self._chunk
 
 
 def _decoder(encoding: str) -> Callable[[bytes, bool], bytes]:
