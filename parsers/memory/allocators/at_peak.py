@@ -163,7 +163,7 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     sizes = events.allocated_bytes[rows]
     ranked = np.lexsort((-sizes, -count * sizes.astype(np.float64)))  # the product may be beyond 64 bits
     accounted = _product_sum(count, sizes)
-    found = [
+    allocations = [
         ActiveAllocation(
             framework_op=about.text(int(about.op[row])),
             occurrences=int(number),
@@ -175,11 +175,11 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
         )
         for row, number, size in zip(*(column[ranked[:MOST_ROWS]] for column in (rows, count, sizes)), strict=True)
     ]
-    found.sort(key=_by_size)
+    allocations.sort(key=_by_size)
     rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])
     if rest:
-        found.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
-    return found, accounted
+        allocations.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
+    return allocations, accounted
 
 
 def _product_sum(count: NDArray[np.intp], sizes: Int64s) -> int:

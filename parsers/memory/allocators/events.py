@@ -118,13 +118,13 @@ def allocator_events(plane: Plane, on_chunk: ChunkDone | None = None) -> Allocat
     given = np.array([number for number, name in is_wanted.items() if name == ALLOCATION], np.int64)
     for line in plane.lines:
         events = line.events((), on_chunk)
-        at = np.flatnonzero(np.isin(events.metadata_id, wanted))
-        if not len(at):
+        rows = np.flatnonzero(np.isin(events.metadata_id, wanted))
+        if not len(rows):
             continue
-        begins.append(events.begin[at])
-        lengths.append(events.length[at])
-        times.append(event_spans(line, events)[0][at])
-        allocations.append(np.isin(events.metadata_id[at], given))
+        begins.append(events.begin[rows])
+        lengths.append(events.length[rows])
+        times.append(event_spans(line, events)[0][rows])
+        allocations.append(np.isin(events.metadata_id[rows], given))
     if not begins:
         return None
     begin, length = np.concatenate(begins), np.concatenate(lengths)
@@ -135,12 +135,12 @@ def _ids_named(plane: Plane) -> list[tuple[str, int]]:
     """Metadata ids of both kinds of events, each with its name; a name may stand more than once."""
     table = plane.event_metadata
     length = table.name_end - table.name_begin
-    found = []
+    ids = []
     for name in (ALLOCATION, DEALLOCATION):
         for row in np.flatnonzero(length == len(name)).tolist():
             if table.name(row) == name:
-                found.append((name, int(table.ids[row])))
-    return found
+                ids.append((name, int(table.ids[row])))
+    return ids
 
 
 def _decoded(
@@ -240,9 +240,9 @@ def stats_at(
         stop = start + np.minimum(length[rows].astype(np.int64), _CHUNK_BYTES)
         body = plane.source.read(int(at[first]), int(stop.max()))
         within = np.minimum(stop, len(body))
-        found = stat_columns(body, np.minimum(start, within), within, STATS_OF_EVENT, wanted)
+        decoded = stat_columns(body, np.minimum(start, within), within, STATS_OF_EVENT, wanted)
         columns = {
-            name: StatColumn(found.kind[row], found.value[row], found.length[row].astype(np.uint32))
+            name: StatColumn(decoded.kind[row], decoded.value[row], decoded.length[row].astype(np.uint32))
             for row, name in enumerate(ids)
         }
         yield rows, columns, body

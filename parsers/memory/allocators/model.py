@@ -78,8 +78,7 @@ class AllocatorProfile:
     @property
     def peak_bytes(self) -> int:
         """Stack and heap at the peak."""
-        at = self.peak_index
-        return int(max(self.stack_bytes[at], 0) + max(self.heap_bytes[at], 0))
+        return int(max(self.stack_bytes[self.peak_index], 0) + max(self.heap_bytes[self.peak_index], 0))
 
     @property
     def peak_time_ps(self) -> int:

@@ -98,9 +98,9 @@ def choose_trace(assignment: Assignment, space: int) -> hlo_pb2.HeapSimulatorTra
         row = buffers.rows.get(trace.events[0].buffer_id, -1) if trace.events else -1
         if row >= 0:
             owned[int(buffers.allocation[row])] = number
-    for at in np.flatnonzero((allocations.space == space) & allocations.is_temporary).tolist():
-        if at in owned:
-            return assignment.traces[owned[at]]
+    for allocation in np.flatnonzero((allocations.space == space) & allocations.is_temporary).tolist():
+        if allocation in owned:
+            return assignment.traces[owned[allocation]]
     best, most = None, 0
     for trace in assignment.traces:
         rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in trace.events], np.int64)
@@ -429,6 +429,6 @@ class _Taken:
 
     def leave(self, begin: int, stay: int) -> None:
         """Takes a stay out if it is there."""
-        at = bisect_left(self._begins, begin)
-        if at < len(self._stays) and self._stays[at] == stay:
-            del self._begins[at], self._ends[at], self._stays[at]
+        place = bisect_left(self._begins, begin)
+        if place < len(self._stays) and self._stays[place] == stay:
+            del self._begins[place], self._ends[place], self._stays[place]

@@ -34,24 +34,24 @@ def peaks(heap_bytes: Int64s) -> Int64s:
         return np.zeros(0, np.int64)
     drop = max(1, int(LEAST_DROP * int(heap_bytes.max())))
     turns = _turns(heap_bytes)
-    found: list[int] = []
+    tops: list[int] = []
     top, bottom = turns[0], turns[0]  # of the rise that the walk is in
     rising = True
-    for at in turns[1:]:
-        value = int(heap_bytes[at])
+    for point in turns[1:]:
+        value = int(heap_bytes[point])
         if rising:
             if value > int(heap_bytes[top]):
-                top = at
+                top = point
             elif value <= int(heap_bytes[top]) - drop:
-                found.append(top)
-                bottom, rising = at, False
+                tops.append(top)
+                bottom, rising = point, False
         elif value < int(heap_bytes[bottom]):
-            bottom = at
+            bottom = point
         elif value >= int(heap_bytes[bottom]) + drop:
-            top, rising = at, True
+            top, rising = point, True
     if rising:
-        found.append(top)
-    return np.array(found, np.int64)
+        tops.append(top)
+    return np.array(tops, np.int64)
 
 
 def _turns(heap_bytes: Int64s) -> list[int]:
@@ -67,8 +67,8 @@ def _turns(heap_bytes: Int64s) -> list[int]:
 
 def next_peak(heap_bytes: Int64s, point: int, direction: int) -> int | None:
     """The next peak after a point (direction 1) or before it (-1); None where there is none."""
-    found = peaks(heap_bytes)
-    beyond = found[found > point] if direction > 0 else found[found < point][::-1]
+    points = peaks(heap_bytes)
+    beyond = points[points > point] if direction > 0 else points[points < point][::-1]
     return int(beyond[0]) if len(beyond) else None
 
 
@@ -102,5 +102,5 @@ def backward_from(page: SpaceMemory) -> int | None:
     # amiss[k]: of the first k those of the backward pass, of the others those of the forward pass
     before = np.concatenate([[0], np.cumsum(backward)])
     amiss = before + int((~backward).sum()) - (np.arange(len(backward) + 1) - before)
-    at = int(amiss.argmin())
-    return points[at] if amiss[at] <= AMISS * len(backward) and at < len(points) else None
+    best = int(amiss.argmin())
+    return points[best] if amiss[best] <= AMISS * len(backward) and best < len(points) else None

@@ -31,6 +31,8 @@ PartName = Literal[
     "all",
 ]
 
+_Sizes = dict[PartName, int | None]
+
 _PART_OF: Mapping[Category, tuple[PartName, ...]] = {
     "parameter": ("arguments",),
     "output": ("outputs", "arguments", "temporaries", "program"),
@@ -167,26 +169,28 @@ def space_words(name: str) -> str:
 def toggle_numbers(advice: Sequence[Advice], toggles: Sequence[Toggle]) -> tuple[int, ...]:
     """A number from 1 for each toggle: that of the advice that it tries out; the others come after all advice."""
     free = set(range(len(advice)))
-    found: list[int] = []
+    numbers: list[int] = []
     after = len(advice)
     for toggle in toggles:
-        alike = [(_alike(advice[at].buffers, toggle.buffers), -at) for at in free if advice[at].kind == toggle.kind]
-        best, place = max(alike, default=(0.0, 0))
-        if best > 0:
-            free.discard(-place)
-            found.append(1 - place)
+        shares = [
+            (_alike(advice[row].buffers, toggle.buffers), -row) for row in free if advice[row].kind == toggle.kind
+        ]
+        share, row = max(shares, default=(0.0, 0))
+        if share > 0:
+            free.discard(-row)
+            numbers.append(1 - row)
         else:
             after += 1
-            found.append(after)
-    return tuple(found)
+            numbers.append(after)
+    return tuple(numbers)
 
 
 def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
     """The advice about a need, and what can be tried, as it is numbered."""
     from tpuprof.parsers.memory.oom.advice.advice import advise, toggles  # noqa: PLC0415 - drawing a triage needs neither
 
-    advice, found = advise(need), toggles(need)
-    pairs = sorted(zip(toggle_numbers(advice, found), found, strict=True), key=lambda pair: pair[0])
+    advice, changes = advise(need), toggles(need)
+    pairs = sorted(zip(toggle_numbers(advice, changes), changes, strict=True), key=lambda pair: pair[0])
     return advice, tuple(toggle for _, toggle in pairs)
 
 
@@ -262,43 +266,35 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     tells which.
     """
     used, reserved = report.used_bytes, report.reserved_bytes
-    cores = _parts_of_cores(report)
-    if cores and used is not None:
-        return _adding_up(cores, used), reserved
+    cores: _Sizes = {"TensorCore": report.tensor_core_bytes, "SparseCore": report.sparse_core_bytes}
     if used is None:
-        asked = report.requested_bytes
-        return ((Part("request", asked),) if asked is not None else ()), reserved
+        return () if report.requested_bytes is None else (Part("request", report.requested_bytes),), reserved
+    if any(size is not None for size in cores.values()):
+        return _adding_up(cores, used), reserved
     arguments, program = report.arguments_bytes or 0, report.program_bytes
-    inside = False
+    is_part = False
     if reserved and program is not None:
-        inside = abs(reserved + arguments + program - used) < abs(arguments + program - used)
-    found: list[tuple[PartName, int | None]] = [("reserved", reserved if inside else None)]
-    found.append(("arguments", report.arguments_bytes))
-    pieces: list[tuple[PartName, int | None]] = [
-        ("global", report.global_bytes),
-        ("scoped", report.scoped_bytes),
-        ("overlays", report.overlays_bytes),
-        ("temporaries", report.hlo_temp_bytes),
-    ]
-    found += pieces if any(size for _, size in pieces) else [("program", program)]
-    return _adding_up(found, used), None if inside else reserved
+        is_part = abs(reserved + arguments + program - used) < abs(arguments + program - used)
+    of_program: _Sizes = {
+        "global": report.global_bytes,
+        "scoped": report.scoped_bytes,
+        "overlays": report.overlays_bytes,
+        "temporaries": report.hlo_temp_bytes,
+    }
+    sizes: _Sizes = {"reserved": reserved if is_part else None, "arguments": report.arguments_bytes}
+    sizes |= of_program if any(of_program.values()) else {"program": program}
+    return _adding_up(sizes, used), None if is_part else reserved
 
 
 def parts_of_memory(page: SpaceMemory) -> tuple[Part, ...]:
     """Parts that add up to the peak, which thread-local allocations are no part of."""
-    found: list[tuple[PartName, int | None]] = [
-        ("arguments", page.arguments_bytes),
-        ("outputs", page.outputs_bytes - page.aliased_bytes),
-        ("constants", page.constants_bytes),
-        ("temporaries", page.temporaries_bytes),
-    ]
-    return _adding_up(found, page.peak_bytes)
-
-
-def _parts_of_cores(report: OomReport) -> list[tuple[PartName, int | None]]:
-    """What each kind of core takes, where the error says it by core."""
-    tensor, sparse = report.tensor_core_bytes, report.sparse_core_bytes
-    return [] if tensor is None and sparse is None else [("TensorCore", tensor), ("SparseCore", sparse)]
+    sizes: _Sizes = {
+        "arguments": page.arguments_bytes,
+        "outputs": page.outputs_bytes - page.aliased_bytes,
+        "constants": page.constants_bytes,
+        "temporaries": page.temporaries_bytes,
+    }
+    return _adding_up(sizes, page.peak_bytes)
 
 
 def part_of(category: Category, parts: Collection[Part]) -> PartName | None:
@@ -307,9 +303,9 @@ def part_of(category: Category, parts: Collection[Part]) -> PartName | None:
     return next((name for name in _PART_OF[category] if name in there), None)
 
 
-def _adding_up(found: list[tuple[PartName, int | None]], total: int) -> tuple[Part, ...]:
+def _adding_up(sizes: _Sizes, total: int) -> tuple[Part, ...]:
     """What is there of the parts, and what they leave of the total where that is more than rounding (1 %)."""
-    parts = [Part(name, size) for name, size in found if size is not None and size > 0]
+    parts = [Part(name, size) for name, size in sizes.items() if size is not None and size > 0]
     rest = total - sum(part.size_bytes for part in parts)
     if rest > 0 and (rest > total / 100 or not parts):
         parts.append(Part("other" if parts else "all", rest))
@@ -350,15 +346,15 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
     Args:
         point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
     """
-    at = page.peak_position if point is None else point
-    at = min(max(at, 0), page.points - 1)
-    rows = page.at(at)
+    position = page.peak_position if point is None else point
+    position = min(max(position, 0), page.points - 1)
+    rows = page.at(position)
     sizes = page.stays.size_bytes[rows]
     largest = rows[np.argsort(-sizes, kind="stable")[:MOST_BUFFERS]]
     temporary = np.isin(page.stays.category[rows], _TEMPORARY)
     return Need(
         memory_space=space_name(page.space).lower(),
-        used_bytes=int(page.heap_bytes[at]),
+        used_bytes=int(page.heap_bytes[position]),
         capacity_bytes=None if page.capacity is None else page.capacity.size_bytes,
         arguments_bytes=page.arguments_bytes,
         outputs_bytes=page.outputs_bytes,

@@ -57,9 +57,9 @@ def _rules(facts: Facts) -> tuple[Rule, ...]:
 def advise(need: Need) -> tuple[Advice, ...]:
     """What to do, the largest saving first, those without an estimate last; at most `MOST_ADVICE`."""
     facts = read(need)
-    found = [advice for rule in _rules(facts) for advice in rule.advise(facts)]
-    found.sort(key=lambda advice: (advice.saving_bytes is None, -(advice.saving_bytes or 0)))
-    return tuple(found[:MOST_ADVICE])
+    advice = [each for rule in _rules(facts) for each in rule.advise(facts)]
+    advice.sort(key=lambda each: (each.saving_bytes is None, -(each.saving_bytes or 0)))
+    return tuple(advice[:MOST_ADVICE])
 
 
 def _changes(facts: Facts, chosen: Collection[str]) -> Iterator[tuple[str, Rule, Cuts]]:
@@ -78,16 +78,16 @@ def toggles(need: Need) -> tuple[Toggle, ...]:
     for advice follow.
     """
     facts = read(need)
-    found = []
+    ranked = []
     for key, rule, cuts in _changes(facts, TOGGLES):
         saving = saving_of(facts, cuts)
         if saving < 1 or (facts.is_hbm and saving < max(LEAST_BYTES, _LEAST * facts.whole_bytes)):
             continue
         items = items_of(facts, cuts)
         toggle = Toggle(key, rule.kind, rule.title(facts, items), tuple(item.index for item in items))
-        found.append((-saving, TOGGLES.index(key), toggle))
-    found.sort(key=lambda each: each[:2])
-    return tuple(toggle for _, _, toggle in found)
+        ranked.append((-saving, TOGGLES.index(key), toggle))
+    ranked.sort(key=lambda each: each[:2])
+    return tuple(toggle for _, _, toggle in ranked)
 
 
 def saved_alone(need: Need, chosen: Collection[str]) -> dict[str, int]:

@@ -53,12 +53,12 @@ def _request_advice(facts: Facts) -> list[Advice]:
     how = "other arrays hold the rest: jax.live_arrays() lists them; delete or donate what is done with"
     if need.kind == "load":
         how += "; jax.clear_caches() unloads programs that are not needed any more"
-    found = [Words(sentence, how, arithmetic)]
+    lines = [Words(sentence, how, arithmetic)]
     if need.program and any(name in need.program for name in _RESHARDING):
         sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"
         how = "keep it sharded, or fetch it shard by shard"
-        found.insert(0, Words(sentence, how, f"{amount(requested)} on every device"))
-    return [advice_of(facts, "other", None, words) for words in found]
+        lines.insert(0, Words(sentence, how, f"{amount(requested)} on every device"))
+    return [advice_of(facts, "other", None, words) for words in lines]
 
 
 REQUEST = Rule("request", "other", _request_advice)
@@ -69,7 +69,7 @@ def _parts_advice(facts: Facts) -> list[Advice]:
     need, used = facts.need, facts.need.used_bytes
     if need.kind != "compile" or need.memory_space != "hbm" or used is None or facts.listed_bytes > _HARDLY * used:
         return []
-    found = []
+    advice = []
     there, temporaries, arguments = need.capacity_bytes, need.temporaries_bytes, need.arguments_bytes
     smaller = "a smaller batch per device, jax.checkpoint around the layers"
     if temporaries is not None and temporaries > _MOSTLY * used:
@@ -82,17 +82,17 @@ def _parts_advice(facts: Facts) -> list[Advice]:
             arithmetic += f"; a batch of 1/{-(-temporaries // there)} if all of it grows with the batch"
         how = smaller + ("; donating arguments does not help" if is_more else "")
         words = Words(f"temporaries alone take {amount(temporaries)}{share}", how, arithmetic)
-        found.append(advice_of(facts, "batch", None, words))
+        advice.append(advice_of(facts, "batch", None, words))
     elif temporaries is None and arguments is not None and arguments <= _MOSTLY * used:
         sentence = f"the program itself takes {amount(used - arguments)}, its arguments {amount(arguments)}"
         arithmetic = f"{amount(used)} needed - {amount(arguments)} of arguments = {amount(used - arguments)}"
-        found.append(advice_of(facts, "batch", None, Words(sentence, smaller, arithmetic)))
+        advice.append(advice_of(facts, "batch", None, Words(sentence, smaller, arithmetic)))
     if arguments is not None and arguments > _MOSTLY * used:
         sentence = f"arguments alone take {amount(arguments)} of {amount(used)}"
         how = "shard weights and optimizer state over more devices (FSDP), or keep them in bf16"
         words = Words(sentence, how, f"{amount(arguments)} / N on N devices")
-        found.append(advice_of(facts, "optimizer", None, words))
-    return found
+        advice.append(advice_of(facts, "optimizer", None, words))
+    return advice
 
 
 PARTS = Rule("parts", "batch", _parts_advice)

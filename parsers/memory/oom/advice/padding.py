@@ -84,12 +84,12 @@ class _Arranged:
 
 def _padding_advice(facts: Facts) -> list[Advice]:
     """The shapes whose padding is worth most, a line each."""
-    found = []
+    advice = []
     for best, cuts in _padded(facts):
         items, saving = [facts.items[index] for index in cuts], saving_of(facts, cuts)
         if worth_it(facts, saving):
-            found.append(advice_of(facts, "padding", saving, _padding_words(items, best, saving), items))
-    return found
+            advice.append(advice_of(facts, "padding", saving, _padding_words(items, best, saving), items))
+    return advice
 
 
 PADDING = Rule(
@@ -113,15 +113,15 @@ def _chosen_advice(facts: Facts) -> list[Advice]:
         axis, length, padded = _most_padded(shape)
         is_batch = item.role != "parameter" and length == facts.batch and axis == batch_axis(item)
         groups.setdefault((is_batch, length, padded), []).append(item)
-    found = []
+    by_waste = []
     for (is_batch, length, padded), items in groups.items():
         waste = size_of(items) - sum(min(item.size, bare(item)) for item in items)
         if worth_it(facts, waste):
             ordered = largest_first(items)
             words = _chosen_words(ordered, is_batch, length, padded, waste)
-            found.append((waste, advice_of(facts, "padding", None, words, ordered)))
-    found.sort(key=lambda pair: -pair[0])
-    return [advice for _, advice in found[:_MOST_CHOSEN]]
+            by_waste.append((waste, advice_of(facts, "padding", None, words, ordered)))
+    by_waste.sort(key=lambda pair: -pair[0])
+    return [advice for _, advice in by_waste[:_MOST_CHOSEN]]
 
 
 CHOSEN = Rule("chosen", "padding", _chosen_advice)
@@ -137,13 +137,13 @@ def _padded(facts: Facts) -> list[tuple[_Arranged, Cuts]]:
         shape = _padded_shape(item)
         if shape is not None and _is_default(shape):
             groups.setdefault(item.buffer.shape or "", []).append(item)
-    found = []
+    arranged = []
     for items in groups.values():
         best = _best(items[0].shape)
         if best is not None and (cuts := less(facts, _cuts(largest_first(items), best))):
-            found.append((best, cuts))
-    found.sort(key=lambda pair: -saving_of(facts, pair[1]))
-    return found[:MOST_SHAPES]
+            arranged.append((best, cuts))
+    arranged.sort(key=lambda pair: -saving_of(facts, pair[1]))
+    return arranged[:MOST_SHAPES]
 
 
 def _padded_shape(item: Item) -> Shape | None:

@@ -253,14 +253,14 @@ def _stacks(items: Sequence[Item]) -> frozenset[int]:
 
     A leading dimension of the weights counts where two different shapes of at least three dimensions have it.
     """
-    found = {
+    sizes = {
         item.dims[0]
         for item in items
         if item.is_temporary and len(item.dims) > 2 and "/while" in item.op and "dynamic_update" in item.op
     }
     shapes = {item.dims for item in items if len(item.dims) > 2 and (_is_weight_copy(item) or _is_parameter(item))}
-    found |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
-    return frozenset(size for size in found if size > 1)
+    sizes |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
+    return frozenset(size for size in sizes if size > 1)
 
 
 def _stacked(item: Item, stacks: Iterable[int]) -> Item:

@@ -100,12 +100,12 @@ def _scoped_advice(facts: Facts) -> list[Advice]:
     windows = [(item, window) for item in items if (window := _window(item)) is not None]
     whole = size_of(items)
     left = f"{amount(whole)} / {by} = {amount(whole - saving)}{_exact(facts, whole, by)}"
-    found = []
+    advice = []
     if saving:
         words = _block_words(windows, items, by, left) if windows else _plain_words(facts.need, items, by, left)
-        found.append(advice_of(facts, "scoped", saving, words, items))
-    found += _spill_advice(facts)
-    return (found if found or items else _without_list(facts)) + _limit_advice(facts, items)
+        advice.append(advice_of(facts, "scoped", saving, words, items))
+    advice += _spill_advice(facts)
+    return (advice if advice or items else _without_list(facts)) + _limit_advice(facts, items)
 
 
 SCOPED = Rule(

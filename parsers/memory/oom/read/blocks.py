@@ -96,13 +96,13 @@ class Blocks:
 
     def _add_part(self, text: str, number: int, ends_log: bool) -> None:
         self._on_other(text, number)
-        prefix, found = pieces(text, ends_log)
-        if not found:
+        prefix, forms = pieces(text, ends_log)
+        if not forms:
             if ends_log and self._open and number - self._open[-1].last_line <= 3 and _PARTIAL.search(text):
                 self._open[-1].cut_here()
             return
         key = origin(prefix)
-        for piece in found:
+        for piece in forms:
             if piece.form == "payload":
                 self._in_payload = True
             elif piece.form in LEADS:

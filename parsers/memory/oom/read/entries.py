@@ -209,13 +209,13 @@ def _opcode(label: str | None) -> str | None:
 
 def _operator(text: str, ends_log: bool) -> dict[str, object]:
     """``op_type="…" op_name="…" source_file="…" source_line=N``, any of them; a bare text is a name."""
-    found: dict[str, object] = {key: _BREAKS.sub(" ", value)[:LONGEST] for key, value in _QUOTED.findall(text)}
+    attributes: dict[str, object] = {key: _BREAKS.sub(" ", value)[:LONGEST] for key, value in _QUOTED.findall(text)}
     line = _SOURCE_LINE.search(text)
     if line is not None and not (ends_log and line.end() == len(text)):
-        found["source_line"] = int(line[1])
-    if not found and text and not ends_log and not re.search(r'=|"', text):
-        found["op_name"] = text
-    return found
+        attributes["source_line"] = int(line[1])
+    if not attributes and text and not ends_log and not re.search(r'=|"', text):
+        attributes["op_name"] = text
+    return attributes
 
 
 def _source(file: object, line: object) -> str | None:

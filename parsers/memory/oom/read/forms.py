@@ -118,15 +118,15 @@ class Piece:
 
 def pieces(line: str, ends_log: bool = False) -> tuple[str, list[Piece]]:
     """What stands before the first form in a line, and the forms."""
-    found = list(_ANY.finditer(line))
-    if not found:
+    matches = list(_ANY.finditer(line))
+    if not matches:
         return line, []
-    ends = [match.start() for match in found[1:]] + [len(line)]
+    ends = [match.start() for match in matches[1:]] + [len(line)]
     parts = [
         Piece(match.lastgroup or "", line[match.start() : end], len(match[0]), ends_log and end == len(line))
-        for match, end in zip(found, ends, strict=True)
+        for match, end in zip(matches, ends, strict=True)
     ]
-    return line[: found[0].start()], parts
+    return line[: matches[0].start()], parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,13 +119,13 @@ class Shuffled:
             return
         self._fed += 1
         piece = shortened(piece)
-        found: dict[tuple[object, ...], _Guess] = {}
+        ways: dict[tuple[object, ...], _Guess] = {}
         for guess in self._guesses:
             for each in _ways(guess, piece):
                 key = (each.places, len(each.text), each.text[-1].text)
-                if key not in found or found[key].odd > each.odd:
-                    found[key] = each
-        best = sorted(found.values(), key=lambda guess: (guess.odd, guess.lag()))[:_MOST_GUESSES]
+                if key not in ways or ways[key].odd > each.odd:
+                    ways[key] = each
+        best = sorted(ways.values(), key=lambda guess: (guess.odd, guess.lag()))[:_MOST_GUESSES]
         self._guesses = best if not best or len(best[0].text) <= MOST_PIECES else []
 
     def close(self, draft: Draft) -> list[Draft]:
@@ -190,8 +190,8 @@ def _ways(guess: _Guess, piece: Piece) -> list[_Guess]:
         ways[0].append(piece)
     for place in places:
         way = guess if place == places[-1] else guess.copy()
-        at = way.places.index(place)
-        way.places = tuple(sorted((*way.places[:at], place + 1, *way.places[at + 1 :])))
+        number = way.places.index(place)
+        way.places = tuple(sorted((*way.places[:number], place + 1, *way.places[number + 1 :])))
         ways.append(way)
     return ways
 
@@ -201,8 +201,8 @@ def _is_next(guess: _Guess, place: int, piece: Piece) -> bool:
     if place >= len(guess.text):
         return False
     expected, text = guess.text[place], piece.text.strip()
-    said = expected.text.strip()
-    return expected.form == piece.form and (said == text or (piece.ends_log and said.startswith(text)))
+    whole = expected.text.strip()
+    return expected.form == piece.form and (whole == text or (piece.ends_log and whole.startswith(text)))
 
 
 def _is_torn(draft: Draft) -> bool:

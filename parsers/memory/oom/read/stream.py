@@ -154,8 +154,8 @@ class LogReader:
         data, hits = self._data, self._hits
         for needle, hit in hits.items():
             if hit < self._at:
-                found = data.find(needle, self._at)
-                hits[needle] = found if found >= 0 else len(data)
+                position = data.find(needle, self._at)
+                hits[needle] = position if position >= 0 else len(data)
         first = min(hits.values())
         return first if first < len(data) else None
 
