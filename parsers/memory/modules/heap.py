@@ -41,6 +41,7 @@ _TOO_MUCH = "allocation of more memory than there can be"
 _UNKNOWN = "about a logical buffer that the buffer assignment lacks"
 _ELSEWHERE = "about a buffer in another memory space"
 _NOT_TEMPORARY = "about a buffer in no temporary allocation"
+
 _Number = TypeVar("_Number", np.int64, np.bool_)
 
 

@@ -59,7 +59,7 @@ class Rule:
 
     Attributes:
         key: names it, and the toggle of its first change; further ones are ``key 2``, ``key 3``.
-        kind: of its advice.
+        kind: of its advice; of the largest where it gives two.
         advise: what to say about a need; nothing where the rule finds nothing in it.
         changes: how many can be tried at most; 0 where nothing tells what the advice would save.
         cuts: what each of them leaves.
