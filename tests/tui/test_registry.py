@@ -1,0 +1,51 @@
+"""The registry of pages, and the fields that their reports are made of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tpuprof.tui.cli.report import report_parser
+from tpuprof.tui.pages import PAGE_NAMES, PAGES, page_named
+from tpuprof.tui.report.fields import Table
+from tpuprof.tui.report.page import FORMATS
+
+README = Path(__file__).parents[2] / "README.md"
+REPORTS = {page.name: page.load_report() for page in PAGES}
+TABLES = [pytest.param(table, id=f"{page}-{table.key}") for page, report in REPORTS.items() for table in report.tables]
+
+
+def test_the_command_line_and_the_readme_name_the_same_pages() -> None:
+    listed = ", ".join(PAGE_NAMES)
+    assert listed in " ".join(report_parser().format_help().split())
+    named = re.search(r"tpuprof-tui report ([a-z-]+(?:\|[a-z-]+)+) PATH", README.read_text("utf-8"))
+    assert named is not None, "the README lists the pages: tpuprof-tui report runs|hosts|... PATH"
+    assert sorted(named[1].split("|")) == sorted(PAGE_NAMES)
+
+
+def test_pages_are_found_by_name() -> None:
+    assert len(set(PAGE_NAMES)) == len(PAGE_NAMES)
+    assert [page_named(name) for name in PAGE_NAMES] == list(PAGES)
+    assert page_named("no such page") is None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_every_page_prints_every_format(page: Any) -> None:
+    assert set(REPORTS[page.name].writers) == {*FORMATS, *page.formats}
+    accepted = {action.dest for action in report_parser()._actions}
+    assert set(page.options) <= accepted
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_format_takes_its_columns_from_the_fields(table: Table[Any]) -> None:
+    keys = [one.key for one in table.fields]
+    assert len(set(keys)) == len(keys), "a quantity is written once"
+    assert table.json, "a table has columns in JSON"
+    for shown in (table.json, table.csv, table.markdown, table.screen):
+        assert set(shown) <= set(keys) and len(set(shown)) == len(shown)
+    assert all(one.screen is not None for one in table.chosen(table.screen))
+    titles = [one.heading for one in table.chosen(table.markdown) if one.heading]
+    assert len(set(titles)) == len(titles)
