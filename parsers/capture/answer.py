@@ -8,7 +8,8 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import examples
-from tpuprof.parsers.formats.xspace.core.api import OK, split_fields
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.core.types import OK
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint

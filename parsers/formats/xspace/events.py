@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
+from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_DOUBLE,
     KIND_INT64,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import StatFields, split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.core.types import StatFields
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint
 
 StatValue: TypeAlias = int | float | str | bytes | None

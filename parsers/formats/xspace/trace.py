@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import FULL, INCOMPLETE, MALFORMED, WIDE_ID, core_name, scan_events
+from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
+from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue, read_table
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, open_source

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.formats.xspace.core.api import INCOMPLETE, MALFORMED, split_fields
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.core.types import INCOMPLETE, MALFORMED
 from tpuprof.parsers.formats.xspace.source import ByteSource
 
 WINDOW = 1 << 18

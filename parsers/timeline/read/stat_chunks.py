@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.core.api import StatFields, split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
+from tpuprof.parsers.formats.xspace.core.types import StatFields
 from tpuprof.parsers.formats.xspace.metadata import STATS_OF_EVENT
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.formats.xspace.walk import LEN

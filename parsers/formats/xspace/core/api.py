@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.formats.xspace.core.types import (
-    EVENT_MALFORMED,
-    FULL,
-    HAS_OCCURRENCES,
-    HAS_OFFSET,
-    HAS_TEXT,
-    INCOMPLETE,
-    KIND_ABSENT,
-    KIND_EMPTY,
-    MALFORMED,
-    OK,
-    WIDE_ID,
     Buffer,
     Core,
     EventColumns,
@@ -35,36 +24,6 @@ from tpuprof.parsers.formats.xspace.core.types import (
     Scan,
     StatFields,
 )
-
-__all__ = [
-    "EVENT_MALFORMED",
-    "FULL",
-    "HAS_OCCURRENCES",
-    "HAS_OFFSET",
-    "HAS_TEXT",
-    "INCOMPLETE",
-    "KIND_ABSENT",
-    "KIND_EMPTY",
-    "MALFORMED",
-    "OK",
-    "WIDE_ID",
-    "Buffer",
-    "EventColumns",
-    "EventFields",
-    "Fields",
-    "Nesting",
-    "Scan",
-    "StatFields",
-    "core_name",
-    "decode_events",
-    "lanes",
-    "min_by_key",
-    "nest",
-    "scan_events",
-    "split_fields",
-    "stat_columns",
-    "sum_by_key",
-]
 
 VARIABLE = "TPUPROF_CORE"
 

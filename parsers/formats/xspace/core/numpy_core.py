@@ -6,9 +6,7 @@ left, each is finished by itself: field by field when it is short, through `spli
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +15,19 @@ from tpuprof.parsers.formats.xspace.core import scalar
 from tpuprof.parsers.formats.xspace.core.lanes import lanes
 from tpuprof.parsers.formats.xspace.core.nest import nest
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_FIELD_NUMBER
-from tpuprof.parsers.formats.xspace.core.scan import scan
 from tpuprof.parsers.formats.xspace.core.split import split
 from tpuprof.parsers.formats.xspace.core.types import (
     EVENT_MALFORMED,
+    FULL,
     HAS_OCCURRENCES,
     HAS_OFFSET,
+    HAS_TEXT,
+    INCOMPLETE,
     KIND_ABSENT,
     KIND_EMPTY,
     OK,
+    WIDE_ID,
     Buffer,
-    Core,
     EventColumns,
     EventFields,
     Fields,
@@ -36,6 +36,7 @@ from tpuprof.parsers.formats.xspace.core.types import (
     as_bytes,
     as_int64,
     as_keys,
+    check_columns,
     check_key_count,
     check_spans,
     check_start,
@@ -48,6 +49,11 @@ __all__ = ["decode_events", "lanes", "min_by_key", "nest", "scan_events", "split
 _BLOCK = 16384  # messages decoded together: their arrays stay in the cache
 _FEW = 32  # messages left that are not worth decoding together
 _LONG = 4096  # bytes of a message that are not worth decoding one field at a time
+
+_LINE_EVENTS = 4  # field numbers: of a line's events, and of an event's stats
+_EVENT_STATS = 4
+_TEXT_KINDS = (5, 6, 8)
+_UINT32_MAX = (1 << 32) - 1
 
 # Key of a field: its row of the output, and the flag that it sets.
 _EVENT_KEYS = {
@@ -316,14 +322,83 @@ def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, i
     return stat_id, KIND_ABSENT if broken else kind, value, length
 
 
-# --- groups ---
+# --- all at once ---
 
 
 def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
-    """See `core.scan_events`."""
-    data = as_bytes(buf)
+    """See `core.scan_events`; the work of `split_fields`, `decode_events` and `stat_columns`."""
+    data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     check_start(len(data), start)
-    return scan(cast(Core, sys.modules[__name__]), data, base, start, as_int64(wanted, "wanted"), columns, at)
+    check_wanted(wanted)
+    check_columns(columns, len(wanted), at)
+    fields = split_fields(data, start)
+    begin, end, following, status = _whole_events(fields, start, len(data), len(columns.flags) - at)
+    events = decode_events(data, begin, end)
+    if columns.metadata_id.dtype == np.int32:
+        wide = np.flatnonzero(events.metadata_id != events.metadata_id.astype(np.int32))
+        if len(wide):
+            first = int(wide[0])
+            following, status = _tag_before(fields, start, int(begin[first])), WIDE_ID
+            begin, end = begin[:first], end[:first]
+            events = decode_events(data, begin, end)
+    stats = stat_columns(data, begin, end, _EVENT_STATS, wanted)
+    seen = _write(columns, at, base, begin, end, events, stats)
+    return Scan(len(begin), following, status, seen)
+
+
+def _whole_events(
+    fields: Fields, start: int, size: int, room: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+    """The events that the bytes hold whole and the columns have room for; where to go on, and why to stop."""
+    chosen = (fields.number == _LINE_EVENTS) & (fields.wire == LEN)
+    following, status = fields.next, fields.status
+    if len(chosen) and chosen[-1] and fields.end[-1] > size:
+        following, status = _tag_before(fields, start, int(fields.begin[-1])), INCOMPLETE
+        chosen[-1] = False
+    every = bool(chosen.all())
+    begin = fields.begin if every else fields.begin[chosen]
+    end = fields.end if every else fields.end[chosen]
+    if len(begin) > room:
+        following, status = _tag_before(fields, start, int(begin[room])), FULL
+        begin, end = begin[:room], end[:room]
+    return begin, end, following, status
+
+
+def _tag_before(fields: Fields, start: int, begin: int) -> int:
+    """Where the field starts whose payload begins at `begin`."""
+    index = int(np.searchsorted(fields.begin, begin))
+    return int(fields.end[index - 1]) if index else start
+
+
+def _write(
+    columns: EventColumns,
+    at: int,
+    base: int,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    events: EventFields,
+    stats: StatFields,
+) -> int:
+    """Puts decoded events into the columns; returns the flags seen."""
+    to = slice(at, at + len(begin))
+    columns.metadata_id[to] = events.metadata_id
+    columns.offset_ps[to] = events.offset_ps
+    columns.duration_ps[to] = events.duration_ps
+    columns.flags[to] = events.flags
+    if len(columns.begin):
+        columns.begin[to] = begin + base
+        columns.length[to] = np.minimum(end - begin, _UINT32_MAX)
+    columns.kind[:, to] = stats.kind
+    textual = np.isin(stats.kind, _TEXT_KINDS)
+    has_text = bool(textual.any())
+    columns.value[:, to] = np.where(textual, stats.value + base, stats.value) if has_text else stats.value
+    if has_text:
+        columns.stat_length[:, to] = np.minimum(stats.length, _UINT32_MAX)
+    seen = int(np.bitwise_or.reduce(events.flags)) if len(events.flags) else 0
+    return seen | (HAS_TEXT if has_text else 0)
+
+
+# --- groups ---
 
 
 def _check_keys(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> None:
