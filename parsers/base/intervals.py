@@ -1,4 +1,4 @@
-"""Arithmetic on time intervals: int64 picoseconds, half-open, as columns."""
+"""Columns of numbers, and arithmetic on time intervals: int64 picoseconds, half-open, as columns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def is_sorted(values: Int64s) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.diff.cautions import cautions
 from tpuprof.parsers.diff.kinship import different_programs
@@ -48,8 +48,6 @@ from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview, Performance
 from tpuprof.parsers.session.session import Session
-
-Floats = NDArray[np.float64]
 
 FIGURES: tuple[tuple[str, str], ...] = (
     ("device_duty_cycle_percent", "device duty cycle"),

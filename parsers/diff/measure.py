@@ -13,9 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, place
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
 from tpuprof.parsers.files.places import HostFile
@@ -29,8 +28,6 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
-
-Floats = NDArray[np.float64]
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `optable.merge_tables` goes by."""
@@ -180,13 +177,7 @@ class _Parts:
 _CoreTimes = tuple[OpTable, Int64s, Int64s]
 
 
-def _cores(
-    file: HostFile,
-    grid: StepGrid,
-    parts: _Parts,
-    meter: Meter,
-    workers: int,
-) -> list[_CoreTimes]:
+def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
     """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
     ordinals = {int(name.rpartition(":")[2]): at for at, name in enumerate(grid.core_names)}
     with closing(Trace.open(file.path)) as trace:

@@ -27,11 +27,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.pages.common import median
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MOST_BATCHES = 32
@@ -65,7 +63,7 @@ class Estimate:
     freedom: int = 0
 
 
-def batches(count: int) -> NDArray[np.int64]:
+def batches(count: int) -> Int64s:
     """int64[count]: which batch of consecutive steps each step is in; as even as can be."""
     number = min(count, MOST_BATCHES)
     return np.arange(count, dtype=np.int64) * number // max(count, 1)
@@ -166,7 +164,7 @@ def typical_bounds(before: Floats, after: Floats) -> tuple[Bounds, Bounds]:
     return (_ALL, _ALL) if any(odd) else bounds
 
 
-def within(values: Floats, bounds: Bounds) -> NDArray[np.bool_]:
+def within(values: Floats, bounds: Bounds) -> Bools:
     """bool[steps]: which steps are typical."""
-    inside: NDArray[np.bool_] = (values >= bounds[0]) & (values <= bounds[1])
+    inside: Bools = (values >= bounds[0]) & (values <= bounds[1])
     return inside

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, nesting_order
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
@@ -42,7 +42,7 @@ FAR_PS = 1 << 60
 MOST_PS = 1 << 56
 """20 hours: what the events of a line take together, so that the lines of a profile add up within 64 bits."""
 
-Keys = NDArray[np.int32] | NDArray[np.int64]
+Keys = NDArray[np.int32] | Int64s
 """Metadata ids or rows of events: four bytes each, where they fit."""
 
 
@@ -81,7 +81,7 @@ class CoreOps:
     events: OpEvents
     event_start_ps: Int64s
     event_end_ps: Int64s
-    off_duty: NDArray[np.bool_]
+    off_duty: Bools
 
 
 def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
@@ -139,7 +139,7 @@ class _LineOps:
     self_ps: Int64s
     all_reduce: Int64s
     all_reduce_id: Int64s
-    figures: Mapping[str, NDArray[np.float64]]
+    figures: Mapping[str, Floats]
 
 
 def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
@@ -287,7 +287,7 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> Op
     )
 
 
-def _summed(key: Keys, values: NDArray[np.float64] | None, n: int) -> NDArray[np.float64]:
+def _summed(key: Keys, values: Floats | None, n: int) -> Floats:
     """float64[n]: sum of an event stat by op, NaN for an op none of whose events has it."""
     if values is None:
         return np.full(n, np.nan)
@@ -296,18 +296,12 @@ def _summed(key: Keys, values: NDArray[np.float64] | None, n: int) -> NDArray[np
     return np.where(counts > 0, np.bincount(key[known], values[known], minlength=n), np.nan)
 
 
-def _counted(
-    of_one: NDArray[np.float64],
-    occurrences: Int64s,
-    is_call: NDArray[np.bool_],
-    key: Keys,
-    of_events: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, key: Keys, of_events: Floats | None) -> Floats:
     """Work over all occurrences: by the metadata's count of one, for a custom call's event by its own where it has one.
 
     Recent versions of XProf add up both; 2.24.2 knows no counts of events.
     """
-    work: NDArray[np.float64] = of_one * occurrences
+    work: Floats = of_one * occurrences
     if of_events is None or not is_call.any():
         return work
     n = len(occurrences)
@@ -318,7 +312,7 @@ def _counted(
     return np.where(is_call & (counts > 0), own + np.nan_to_num(rest), work)
 
 
-def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: Floats | None) -> Floats:
     """float64[n]: total time at the nominal clock; an event without a multiplier, or an absurd one, counts as it is."""
     if scale is None:
         return total.astype(np.float64)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.text import printable
 
 Mask = NDArray[np.bool_]
@@ -114,8 +115,8 @@ class OpColumns:
     program: Sequence[str]
     bound_by: Sequence[str]
     source: Callable[[], Sequence[str]]
-    self_ps: NDArray[np.int64]
-    self_share: NDArray[np.float64]
+    self_ps: Int64s
+    self_share: Floats
     _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable
 from tpuprof.parsers.formats.xspace.walk import text
@@ -24,9 +24,9 @@ TRAFFIC = ("hbm", "on_chip_read", "on_chip_write", "cmem_read", "cmem_write", "v
 _MOST = float(2**64)
 
 
-def is_count(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_count(values: Floats) -> Bools:
     """bool[n]: which values can count FLOPs or bytes: not negative, and no more than 64 bits hold."""
-    counts: NDArray[np.bool_] = (values >= 0) & (values <= _MOST)
+    counts: Bools = (values >= 0) & (values <= _MOST)
     return counts
 
 
@@ -62,14 +62,14 @@ class MetadataStats:
             return np.zeros(len(self._known), np.uint8), empty, empty
         return self._fields.kind[at], self._fields.value[at], self._fields.length[at]
 
-    def unsigned(self, name: str) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    def unsigned(self, name: str) -> tuple[NDArray[np.uint64], Bools]:
         """Integer ids and where there is a non-zero one."""
         kind, value, _ = self._column(name)
         out = np.zeros(self._n, np.uint64)
         out[self._known] = np.where((kind == 3) | (kind == 4), value, 0).view(np.uint64)
         return out, out != 0
 
-    def number(self, name: str) -> NDArray[np.float64]:
+    def number(self, name: str) -> Floats:
         """Counts, NaN where the stat is missing, of another type or no count at all (see `is_count`)."""
         kind, value, _ = self._column(name)
         out = np.full(self._n, np.nan)
@@ -103,7 +103,7 @@ class MetadataStats:
             out[self._known[at]] = names[reference]
         return out
 
-    def memory_access(self) -> NDArray[np.float64]:
+    def memory_access(self) -> Floats:
         """float64[n, len(TRAFFIC)]: bytes of one occurrence by memory, NaN where there is no breakdown."""
         out = np.full((self._n, len(TRAFFIC)), np.nan)
         parsed: dict[bytes, tuple[int, ...] | None] = {}

@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.ops.device import HOLDS_OPS, Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
-
-Floats = NDArray[np.float64]
 
 WORK = ("flops", "model_flops", "bytes_accessed", *TRAFFIC)
 """Columns of an array of work: FLOPs and bytes, NaN unknown."""
@@ -60,7 +58,7 @@ class Rates:
     bandwidth_utilization: Floats
     operational_intensity: Floats
     hbm_intensity: Floats
-    bound_by: NDArray[np.int64]
+    bound_by: Int64s
     efficiency: Floats
 
     def bound_name(self, row: int) -> str:
@@ -90,7 +88,7 @@ def _counted(table: OpTable) -> Floats:
     return work
 
 
-def summed_rows(values: Floats, group: NDArray[np.int64], count: int) -> Floats:
+def summed_rows(values: Floats, group: Int64s, count: int) -> Floats:
     """float64[count, k]: sums of the rows [n, k] of each group, column by column; NaN where no row of a group knows."""
     out = np.full((count, values.shape[1]), np.nan)
     for column in range(values.shape[1]):
@@ -101,12 +99,12 @@ def summed_rows(values: Floats, group: NDArray[np.int64], count: int) -> Floats:
     return out
 
 
-def feeds(table: OpTable) -> NDArray[np.bool_]:
+def feeds(table: OpTable) -> Bools:
     """bool[n]: which ops bring input from the host or send output there."""
     return np.array([category in INFEED_AND_OUTFEED for category in table.category], np.bool_)
 
 
-def holds_ops(table: OpTable) -> NDArray[np.bool_]:
+def holds_ops(table: OpTable) -> Bools:
     """bool[n]: which ops contain others, by their category."""
     return np.array([category in HOLDS_OPS for category in table.category], np.bool_)
 

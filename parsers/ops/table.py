@@ -9,13 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class OpTable:
 
     program_id: NDArray[np.uint64]
     symbol_id: NDArray[np.uint64]
-    has_ids: NDArray[np.bool_]
+    has_ids: Bools
     name: tuple[str, ...]
     category: tuple[str | None, ...]
     framework_op: tuple[str, ...]

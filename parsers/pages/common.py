@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 from tpuprof.parsers.steps.grid import StepGrid, join_hosts
@@ -73,7 +73,7 @@ def _remarks(grid: StepGrid) -> tuple[str, ...]:
     return (dropped, *grid.incomplete)
 
 
-def step_time(durations: NDArray[np.float64], source: StepSource, note: str = "") -> StepTime:
+def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime:
     """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`).
 
     The deviation is the sample's.
@@ -90,7 +90,7 @@ def step_time(durations: NDArray[np.float64], source: StepSource, note: str = ""
     )
 
 
-def median(values: NDArray[np.float64]) -> float:
+def median(values: Floats) -> float:
     """The median of at least one value; numpy's own imports its masked arrays for it, 6 ms."""
     ordered = np.sort(values)
     middle = len(ordered) // 2

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.requests import HostRequests
@@ -396,7 +395,7 @@ def _mean(values: Int64s) -> float:
 
 def _sum(values: Int64s) -> int:
     """Exact where it fits 64 bits."""
-    as_floats: NDArray[np.float64] = values.astype(np.float64)
+    as_floats: Floats = values.astype(np.float64)
     about = float(as_floats.sum())
     return int(values.sum()) if abs(about) < 2**62 else int(about)
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, is_sorted, ranges, subtract, union, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, is_sorted, ranges, subtract, union, union_length
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, CoreOps, device_spans, event_spans
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
@@ -64,7 +63,7 @@ def core_duty(chip: str, ops: CoreOps, runs: ModuleRuns, is_crowded: bool) -> Co
     return CoreDuty(chip, (first, last) if last > first else None, active_ps, active if is_crowded else None)
 
 
-def on_duty(start: Int64s, end: Int64s, is_off: NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> tuple[Int64s, Int64s]:
     """When a core works: an op runs, and the one that began last is none that waits or moves data for the host.
 
     So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do.

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, place, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, place, ranges
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepBreakdown, StepSource
@@ -75,14 +75,14 @@ class StepGrid:
     duration_ps: Int64s
     part_ps: Int64s
     class_ps: Int64s
-    work: NDArray[np.float64]
-    feed_work: NDArray[np.float64]
+    work: Floats
+    feed_work: Floats
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
     slow_ops: tuple[SlowOp, ...]
     core_names: tuple[str, ...]
     hosts: Int64s
     input_source: InputSource | None
-    sparse_core: NDArray[np.float64] | None
+    sparse_core: Floats | None
     dropped: int
     incomplete: tuple[str, ...]
 
@@ -370,7 +370,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
 
 
-def _all_reduce(grid: StepGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _all_reduce(grid: StepGrid) -> tuple[Floats, Floats]:
     """Compute and synchronisation time of all-reduces in each step, of the core whose all-reduces take longest."""
     count, cores = len(grid), len(grid.all_reduce)
     core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])

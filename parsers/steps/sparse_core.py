@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, covered, place
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.device import is_sparse_core
 from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, line_spans, union_of
 from tpuprof.parsers.steps.markers import CoreSteps, marked_steps
 
 SPARSE_STEPS_LINE = "Sparse Core Steps"
-
-Floats = NDArray[np.float64]
 
 
 def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, duration_ps: Int64s) -> Floats | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, distinct, is_sorted, place
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, distinct, is_sorted, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core_ops import CoreOps
@@ -84,8 +84,8 @@ class CoreStepTimes:
     class_ps: Int64s
     input_ps: Int64s
     op_count: Int64s
-    work: NDArray[np.float64]
-    feed_work: NDArray[np.float64]
+    work: Floats
+    feed_work: Floats
     all_reduce_step: Int64s
     all_reduce_id: Int64s
     all_reduce_ps: Int64s
@@ -256,14 +256,14 @@ def _op_times(steps: CoreSteps, ops: CoreOps, step: int) -> Int64s:
     return sum_by_key(ops.events.key[inside], ops.events.self_ps[inside], len(ops.table))
 
 
-def work_by_step(steps: CoreSteps, ops: CoreOps, work: NDArray[np.float64]) -> NDArray[np.float64]:
+def work_by_step(steps: CoreSteps, ops: CoreOps, work: Floats) -> Floats:
     """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count.
 
     Args:
         work: float64[ops, WORK_COUNT], over all occurrences of each op. An occurrence counts with the mean of them.
     """
     key, times = ops.events.key, ops.event_start_ps
-    known: NDArray[np.bool_] = np.isfinite(work)
+    known: Bools = np.isfinite(work)
     out = np.full((len(steps), WORK_COUNT), np.nan)
     rows = np.logical_or.reduce(known, axis=1)
     if not len(steps) or not len(key) or not rows.any():

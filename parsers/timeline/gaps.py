@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, place, ranges, subtract, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, place, ranges, subtract, union
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
@@ -82,7 +81,7 @@ def _filled(track: Track, lane: int) -> tuple[Int64s, Int64s]:
     """The events of a lane that last some time."""
     events = track.lane(lane)
     start, end = track.start_ps[events], track.end_ps[events]
-    lasts: NDArray[np.bool_] = end > start
+    lasts: Bools = end > start
     return (start, end) if lasts.all() else (start[lasts], end[lasts])
 
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, distinct, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, ranges
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
@@ -129,7 +129,7 @@ class Measurement:
         """How many rows some tracks have."""
         return int(np.count_nonzero(self._is_of(places)))
 
-    def _is_of(self, places: Collection[TrackId]) -> NDArray[np.bool_]:
+    def _is_of(self, places: Collection[TrackId]) -> Bools:
         """bool[rows]: the rows of some tracks."""
         chosen = np.array([share.place in places for share in self.tracks], np.bool_)
         return chosen[self.of_track] if len(chosen) else np.zeros(len(self), np.bool_)

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, union_length
+from tpuprof.parsers.base.intervals import Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.op_metadata import OpSource
 
@@ -65,8 +65,8 @@ class EventNames:
         source: OpSource | None,
         texts: tuple[str, ...],
         classes: NDArray[np.uint8],
-        flops: NDArray[np.float64] | None = None,
-        hbm_bytes: NDArray[np.float64] | None = None,
+        flops: Floats | None = None,
+        hbm_bytes: Floats | None = None,
     ) -> None:
         self.source = source
         self.texts = texts
@@ -196,7 +196,7 @@ class CounterTrack:
 
     name: str
     time_ps: Int64s
-    value: NDArray[np.float64]
+    value: Floats
     unit: str = ""
 
 
@@ -213,7 +213,7 @@ class RateTrack:
 
     name: str
     ops: Track
-    work: NDArray[np.float64]
+    work: Floats
     peak: float | None
 
 

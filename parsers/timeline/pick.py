@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_events
@@ -19,7 +20,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
     """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
         found: list[tuple[int, EventId]] = []
-        wanted: dict[int, NDArray[np.bool_] | None] = {}  # many tracks share their names
+        wanted: dict[int, Bools | None] = {}  # many tracks share their names
         for section, item, track in _tracks(timeline, kinds):
             if id(track.names) not in wanted:
                 wanted[id(track.names)] = _keys_called(track.names, name)
@@ -34,7 +35,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
     return None
 
 
-def _keys_called(names: EventNames, name: str) -> NDArray[np.bool_] | None:
+def _keys_called(names: EventNames, name: str) -> Bools | None:
     """bool[keys]: which keys have that name, long or short; None for none."""
     found = [key for key in range(len(names)) if name in (names.name(key), *_paths(names.long_name(key)))]
     if not found:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, ranges
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
@@ -42,7 +42,7 @@ class TrackMatches:
 
     place: tuple[int, int]
     track: Track
-    matching: NDArray[np.bool_]
+    matching: Bools
     count: int
 
 
@@ -102,7 +102,7 @@ class Matches:
         """``3 of 1,204``; without the number for an event that is no match."""
         return f"{self.position(event):,} of {self.total:,}" if self.is_match(event) else f"{self.total:,}"
 
-    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+    def marks(self, edges: Int64s) -> Bools:
         """bool[cells]: whether a match overlaps the cell or, lasting no time, lies in it.
 
         Args:
@@ -113,7 +113,7 @@ class Matches:
             out |= one.marks(edges)
         return out
 
-    def matching(self, place: tuple[int, int]) -> NDArray[np.bool_] | None:
+    def matching(self, place: tuple[int, int]) -> Bools | None:
         """bool[keys]: the names of a track that match; None where no event of it does."""
         one = self._by_place.get(place)
         return None if one is None else one.matching
@@ -171,7 +171,7 @@ def find(timeline: Timeline, text: str) -> Matches:
     return Matches(text, tuple(found), len(distinct))
 
 
-def matching_keys(names: EventNames, text: str) -> NDArray[np.bool_]:
+def matching_keys(names: EventNames, text: str) -> Bools:
     """bool[keys]: which names, HLO texts or framework ops a text occurs in, in any case."""
     out = np.zeros(len(names), np.bool_)
     needle = text.lower()
@@ -199,7 +199,7 @@ def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]
     return [needle in body[a:b].decode("utf-8", "replace").lower() for a, b in spans]
 
 
-def _counts(tracks: Sequence[Track], matching: NDArray[np.bool_]) -> tuple[list[int], NDArray[np.bool_]]:
+def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]:
     """Events of each track that match, and bool[keys]: the keys that they have."""
     present = np.zeros(len(matching), np.bool_)
     out = [0] * len(tracks)
@@ -229,9 +229,7 @@ def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ND
     return np.concatenate([np.zeros(0, np.int32), *columns]), of
 
 
-def _found(
-    tracks: Sequence[TrackMatches],
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
+def _found(tracks: Sequence[TrackMatches]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
     """All matches: of which track, their places in it, their starts and ends; of small tracks many at a time."""
     small: dict[int, list[int]] = {}
     for number, one in enumerate(tracks):
@@ -290,7 +288,7 @@ class _Few:
     def _place(self, at: int) -> EventId:
         return *self._places[int(self._of[at])], int(self._index[at])
 
-    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+    def marks(self, edges: Int64s) -> Bools:
         """See `Matches.marks`."""
         cells = len(edges) - 1
         first = np.searchsorted(edges, self._start, side="right") - 1
@@ -299,7 +297,7 @@ class _Few:
         inside = first < last
         opens = np.bincount(first[inside], minlength=cells + 1)
         closes = np.bincount(last[inside], minlength=cells + 1)
-        marks: NDArray[np.bool_] = np.cumsum(opens - closes)[:cells] > 0
+        marks: Bools = np.cumsum(opens - closes)[:cells] > 0
         return marks
 
 
@@ -319,7 +317,7 @@ class _Many:
             sums[block + 1 : block + 1 + len(of)] = of
         self._sums = np.cumsum(sums)
 
-    def _hits(self, first: int, last: int) -> NDArray[np.bool_]:
+    def _hits(self, first: int, last: int) -> Bools:
         return self._matching[self._track.key[first:last]]
 
     def _counted(self, places: Int64s) -> Int64s:
@@ -373,7 +371,7 @@ class _Many:
         reached = self._counted(self._reached(time_ps, event, False))
         return int((reached - self._counted(self._track.lanes[:-1])).sum())
 
-    def marks(self, edges: Int64s) -> NDArray[np.bool_]:
+    def marks(self, edges: Int64s) -> Bools:
         """See `Matches.marks`."""
         out = np.zeros(len(edges) - 1, np.bool_)
         for lane in range(self._track.depth):

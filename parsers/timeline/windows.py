@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
 
@@ -135,7 +135,7 @@ def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
     return TrackWindow(edges, np.cumsum(opens - closes)[:cells].astype(np.int64), busy)
 
 
-def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
+def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
     """`rate_window` of a track with many lanes."""
     cells, track = len(edges) - 1, rate.ops
     at, first, last = _events_in(track, edges)
@@ -153,7 +153,7 @@ def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
     done += np.bincount(last - 1, density * (ends - edges[last - 1]), cells)
     whole = np.bincount(first + 1, density, cells + 1) - np.bincount(last - 1, density, cells + 1)
     done += np.cumsum(whole)[:cells] * np.diff(edges)
-    out: NDArray[np.float64] = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
+    out: Floats = np.maximum(done, 0.0) / (np.diff(edges) / 1e12)
     return out
 
 
@@ -176,7 +176,7 @@ def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
     return int(track.start_ps[begin]) < int(edges[-1]) and int(track.end_ps[stop - 1]) >= int(edges[0])
 
 
-def rate_window(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
+def rate_window(rate: RateTrack, edges: Int64s) -> Floats:
     """float64[cells]: work per second of the ops in each cell, each op's spread evenly over its duration."""
     track = rate.ops
     if _has_many_lanes(track):
@@ -187,7 +187,7 @@ def rate_window(rate: RateTrack, edges: Int64s) -> NDArray[np.float64]:
         if begin < stop:
             done += _covered(track, begin, stop, edges, _work_sums(rate), _work_parts(rate))[:, 0]
     seconds = np.diff(edges) / 1e12
-    out: NDArray[np.float64] = np.maximum(np.diff(done), 0.0) / seconds
+    out: Floats = np.maximum(np.diff(done), 0.0) / seconds
     return out
 
 
@@ -276,7 +276,7 @@ def _class_parts(track: Track) -> Parts[np.int64]:
 def _work_parts(rate: RateTrack) -> Parts[np.float64]:
     """Adds up the work of events by group, or the part of it that falls into given times."""
 
-    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> NDArray[np.float64]:
+    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> Floats:
         work = rate.work[rate.ops.key[at]]
         if time is not None:
             work = work * (time / (rate.ops.end_ps[at] - rate.ops.start_ps[at]))
@@ -294,13 +294,13 @@ def _class_sums(track: Track) -> Int64s:
     return sums
 
 
-def _work_sums(rate: RateTrack) -> NDArray[np.float64]:
+def _work_sums(rate: RateTrack) -> Floats:
     """float64[blocks + 1, 1]: work of all ops before each block, made once."""
     key = f"_work_sums_{rate.name}"
     known = rate.ops.__dict__.get(key)
     if known is None:
         known = rate.ops.__dict__[key] = _block_sums(rate.ops, 1, _work_parts(rate), np.float64)
-    sums: NDArray[np.float64] = known
+    sums: Floats = known
     return sums
 
 

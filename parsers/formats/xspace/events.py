@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
 from tpuprof.parsers.formats.xspace.metadata import (
@@ -35,15 +36,15 @@ class StatColumn:
     """
 
     kind: NDArray[np.uint8]
-    value: NDArray[np.int64]
+    value: Int64s
     length: NDArray[np.uint32]
 
     @property
-    def is_number(self) -> NDArray[np.bool_]:
+    def is_number(self) -> Bools:
         """bool[n]: the stat is there and holds a number (double, uint64 or int64)."""
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
-    def take(self, rows: NDArray[np.int64]) -> StatColumn:
+    def take(self, rows: Int64s) -> StatColumn:
         """The stat of some events, in the order given."""
         length = self.length[rows] if len(self.length) else self.length
         return StatColumn(self.kind[rows], self.value[rows], length)
@@ -56,7 +57,7 @@ class StatColumn:
         lowest = int(self.kind.min())
         return lowest if lowest == int(self.kind.max()) else None
 
-    def integers(self, missing: int = 0) -> NDArray[np.int64]:
+    def integers(self, missing: int = 0) -> Int64s:
         """int64[n]: integer values, doubles cut to integers, `missing` elsewhere. A uint64 past 2^63 wraps.
 
         May be the column itself, so it is not to be written to.
@@ -70,7 +71,7 @@ class StatColumn:
             out[doubles] = np.clip(as_float, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
         return out
 
-    def floats(self, missing: float = float("nan")) -> NDArray[np.float64]:
+    def floats(self, missing: float = float("nan")) -> Floats:
         """float64[n]: numbers of any kind, `missing` elsewhere."""
         out = np.full(len(self.kind), missing)
         for kind, dtype in ((KIND_DOUBLE, np.float64), (KIND_UINT64, np.uint64), (KIND_INT64, np.int64)):
@@ -95,12 +96,12 @@ class Events:
         malformed: events with damaged bytes; what came before the damage is kept.
     """
 
-    metadata_id: NDArray[np.int32] | NDArray[np.int64]
-    offset_ps: NDArray[np.int64]
-    duration_ps: NDArray[np.int64]
-    begin: NDArray[np.int64]
+    metadata_id: NDArray[np.int32] | Int64s
+    offset_ps: Int64s
+    duration_ps: Int64s
+    begin: Int64s
     length: NDArray[np.uint32]
-    num_occurrences: NDArray[np.int64] | None
+    num_occurrences: Int64s | None
     stats: Mapping[str, StatColumn]
     malformed: int
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
@@ -39,13 +40,13 @@ class MetadataTable:
     """
 
     body: bytes
-    ids: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    name_begin: NDArray[np.int64]
-    name_end: NDArray[np.int64]
-    display_begin: NDArray[np.int64]
-    display_end: NDArray[np.int64]
+    ids: Int64s
+    begin: Int64s
+    end: Int64s
+    name_begin: Int64s
+    name_end: Int64s
+    display_begin: Int64s
+    display_end: Int64s
     damaged: int
 
     def __len__(self) -> int:
@@ -56,7 +57,7 @@ class MetadataTable:
         at = int(np.searchsorted(self.ids, metadata_id))
         return at if at < len(self.ids) and self.ids[at] == metadata_id else None
 
-    def rows(self, metadata_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(self, metadata_ids: Int64s) -> Int64s:
         """Rows of many ids, -1 where there is no entry."""
         if not len(self.ids):
             return np.full(len(metadata_ids), -1, np.int64)
@@ -83,7 +84,7 @@ class MetadataTable:
                     found.setdefault(name, int(self.ids[row]))
         return found
 
-    def stats(self, wanted: NDArray[np.int64], rows: NDArray[np.int64] | None = None) -> StatFields:
+    def stats(self, wanted: Int64s, rows: Int64s | None = None) -> StatFields:
         """Columns of the stats of event metadata: arrays [k, n] for k stat ids over all rows, or over `rows`."""
         begin = self.begin if rows is None else self.begin[rows]
         end = self.end if rows is None else self.end[rows]
@@ -98,7 +99,7 @@ class MetadataTable:
         return xplane_pb2.XEventMetadata.FromString(self.body[self.begin[row] : self.end[row]])
 
 
-def _joined(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
+def _joined(body: bytes, begin: Int64s, end: Int64s) -> tuple[bytes, Int64s]:
     """Copies spans one after the other; returns the bytes and the n + 1 borders."""
     borders = np.zeros(len(begin) + 1, np.int64)
     np.cumsum(end - begin, out=borders[1:])
@@ -106,7 +107,7 @@ def _joined(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tu
     return joined, borders
 
 
-def _intact(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _intact(body: bytes, begin: Int64s, end: Int64s) -> Bools:
     """Which messages can be split to their end; one call a message, so asked only when their join is not whole."""
     good = np.zeros(len(begin), np.bool_)
     for row, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
@@ -128,15 +129,15 @@ class _Split:
     """
 
     body: bytes
-    borders: NDArray[np.int64]
+    borders: Int64s
     number: NDArray[np.uint32]
     wire: NDArray[np.uint8]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    kept: NDArray[np.bool_]
+    begin: Int64s
+    end: Int64s
+    owner: Int64s
+    kept: Bools
 
-    def last(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def last(self, number: int) -> tuple[Int64s, Int64s]:
         """Span of each message's last length-delimited field of that number; empty where it has none."""
         n = len(self.borders) - 1
         begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -146,7 +147,7 @@ class _Split:
         return begin, end
 
 
-def _split_all(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> _Split:
+def _split_all(body: bytes, begin: Int64s, end: Int64s) -> _Split:
     """Fields of many messages in one call: a row of message bodies is itself a valid message body.
 
     One damaged message would spoil its successors; so it is looked for, when there is one, and left out.
@@ -166,7 +167,7 @@ def _split_all(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) ->
     return _Split(joined, borders, fields.number, fields.wire, fields.begin, fields.end, owner, kept)
 
 
-def read_table(body: bytes, begin: NDArray[np.int64], end: NDArray[np.int64], display_field: int = 4) -> MetadataTable:
+def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) -> MetadataTable:
     """Reads the map entries at `body[begin:end]` (key = 1, message = 2).
 
     Args:

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
@@ -146,7 +147,7 @@ class Line:
         self._scan(np.array(list(ids.values()), np.int64), room, on_chunk)
         return room.events(list(ids))
 
-    def _scan(self, wanted: NDArray[np.int64], room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
+    def _scan(self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
         """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
         at, chunk = self.begin, chunk_size()
         window = chunk
@@ -195,7 +196,7 @@ class Plane:
         self.broken_at = -1
         self.cut = False
         lines: list[Line] = []
-        self._entries: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {4: [], 5: [], 6: []}
+        self._entries: dict[int, list[tuple[Int64s, Int64s]]] = {4: [], 5: [], 6: []}
         for window in windows(source, begin, self.end):
             self._take_window(window.number, window.wire, window.begin, window.end, lines)
             for at in np.flatnonzero(window.number <= 2).tolist():
@@ -207,12 +208,7 @@ class Plane:
         self.lines = tuple(lines)
 
     def _take_window(
-        self,
-        number: NDArray[np.uint32],
-        wire: NDArray[np.uint8],
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
-        lines: list[Line],
+        self, number: NDArray[np.uint32], wire: NDArray[np.uint8], begin: Int64s, end: Int64s, lines: list[Line]
     ) -> None:
         is_len = wire == LEN
         for at in np.flatnonzero(is_len & (number == 3)):
@@ -233,13 +229,13 @@ class Plane:
         entries = any((end <= self.end).any() for spans in self._entries.values() for _, end in spans)
         return bool(self.name) and self.name.isprintable() and (bool(self.lines) or entries)
 
-    def _spans(self, field: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _spans(self, field: int) -> tuple[Int64s, Int64s]:
         spans = self._entries[field]
         if not spans:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         return np.concatenate([a for a, _ in spans]), np.concatenate([b for _, b in spans])
 
-    def _bytes_of(self, field: int) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
+    def _bytes_of(self, field: int) -> tuple[bytes, Int64s, Int64s]:
         """The payloads of a repeated field that lie whole in the file, read in as few pieces as their gaps allow."""
         begin, end = self._spans(field)
         whole = end <= self.end

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.core.types import INCOMPLETE, MALFORMED
 from tpuprof.parsers.formats.xspace.source import ByteSource
@@ -35,9 +36,9 @@ class Window:
     base: int
     number: NDArray[np.uint32]
     wire: NDArray[np.uint8]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    tag: NDArray[np.int64]
+    begin: Int64s
+    end: Int64s
+    tag: Int64s
     broken_at: int
     cut: bool
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
@@ -108,7 +107,7 @@ def _sparse(column: StatColumn) -> SparseStat:
     return SparseStat(rows, column.take(rows))
 
 
-def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, Bools]:
     """Integer values of a stat for some events, and which of these have one; 0 for those without."""
     if stat is None or not len(stat.rows):
         return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)

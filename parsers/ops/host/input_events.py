@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, place, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, place, union
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -134,7 +134,7 @@ class _Fed:
     thread: HostThread
     rows: Int64s
     category: NDArray[np.int8]
-    is_known: NDArray[np.bool_]
+    is_known: Bools
 
 
 def input_waits(host: HostEvents) -> tuple[Int64s, Int64s]:
@@ -247,7 +247,7 @@ def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
     return rows[inside < 0]
 
 
-def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, NDArray[np.bool_]]:
+def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bools]:
     """Events that are stages of an input pipeline, and which of them serve a stage or an op of another thread.
 
     As in XProf an event serves another thread where it, or one around it, consumes what another event produced.

@@ -29,9 +29,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, union_length
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import (
@@ -81,7 +80,7 @@ class HostOps:
     occurrences: Int64s
     total_ps: Int64s
     self_ps: Int64s
-    is_eager: NDArray[np.bool_]
+    is_eager: Bools
     marks_eager: bool
     whole_ps: int
     idle_ps: int
@@ -293,8 +292,8 @@ class _Taken:
     end_ps: Int64s
     op: Int64s
     stage_id: Int64s
-    in_stage: NDArray[np.bool_]
-    eager: NDArray[np.bool_]
+    in_stage: Bools
+    eager: Bools
     marks_eager: bool
 
 
@@ -330,15 +329,15 @@ def _by_name(plan: _Plan, events: Events) -> Int64s:
     return np.where(plan.named_ids[at] == events.metadata_id, at, -1).astype(np.int64)
 
 
-def _is_integer(column: StatColumn) -> NDArray[np.bool_]:
+def _is_integer(column: StatColumn) -> Bools:
     return np.isin(column.kind, (KIND_UINT64, KIND_INT64))
 
 
-def _is_text(column: StatColumn) -> NDArray[np.bool_]:
+def _is_text(column: StatColumn) -> Bools:
     return np.isin(column.kind, (KIND_STR, KIND_BYTES, KIND_REF))
 
 
-def _define_stages(plane: Plane, events: Events, in_stage: NDArray[np.bool_], ops: _Ops) -> None:
+def _define_stages(plane: Plane, events: Events, in_stage: Bools, ops: _Ops) -> None:
     """Notes name and type of the stages that are new with this line, by their first event with both."""
     kinds = events.stats.get(STAGE_TYPE)
     if kinds is None:  # the plane has no such stat

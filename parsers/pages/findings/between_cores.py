@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Floats, Rows, StepTimes, median, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, median, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.words import plural, share, short, time
 from tpuprof.parsers.steps.grid import breakdowns

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, Place
@@ -20,7 +21,6 @@ from tpuprof.parsers.pages.findings.words import share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 IDLE = OP_CLASSES.index("idle")
@@ -180,7 +180,7 @@ def _by_class(class_ps: Floats) -> dict[OpClass, float]:
     return dict(zip(OP_CLASSES, class_ps.tolist(), strict=True))
 
 
-def _rows(classes: NDArray[np.int64], self_ps: Floats, usual: NDArray[np.bool_]) -> dict[OpClass, Rows]:
+def _rows(classes: Int64s, self_ps: Floats, usual: Bools) -> dict[OpClass, Rows]:
     order = np.argsort(-self_ps, kind="stable")
     order = order[usual[order] & (self_ps[order] > 0)]
     return {name: order[classes[order] == at] for at, name in enumerate(OP_CLASSES)}

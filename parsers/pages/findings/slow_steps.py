@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.pages.findings.budget import Budget, Floats, StepTimes, median
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.pages.findings.budget import Budget, StepTimes, median
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
 from tpuprof.parsers.pages.findings.words import multiple, plural, short, time
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp

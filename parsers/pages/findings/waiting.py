@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import covered, union
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, union
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.host.activity import Compilation
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Floats, StepTimes, median
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes, median
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, GapActivity, Place
 from tpuprof.parsers.pages.findings.words import ordinal, plural, share, short, time
 
@@ -299,15 +298,15 @@ class _Stalls:
     """
 
     names: tuple[str, ...]
-    start_ps: NDArray[np.int64]
-    end_ps: NDArray[np.int64]
+    start_ps: Int64s
+    end_ps: Int64s
     idle_ps: Floats
 
     @property
     def length_ps(self) -> Floats:
         return (self.end_ps - self.start_ps).astype(np.float64)
 
-    def take(self, chosen: NDArray[np.bool_]) -> _Stalls:
+    def take(self, chosen: Bools) -> _Stalls:
         rows = np.flatnonzero(chosen).tolist()
         names = tuple(self.names[row] for row in rows)
         return _Stalls(names, self.start_ps[rows], self.end_ps[rows], self.idle_ps[rows])

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget, Floats, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.moving import op_shapes
 from tpuprof.parsers.pages.findings.words import plural, share, short, size

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.text import examples, natural_key
 from tpuprof.parsers.files.folder_search import host_name
@@ -213,14 +212,14 @@ def _row(summary: HostSummary, at: int, steps: HostSteps | None, not_compared: s
     )
 
 
-def _excess(steps: HostSteps, host: int) -> NDArray[np.float64]:
+def _excess(steps: HostSteps, host: int) -> Floats:
     """float64[steps]: how much longer a host's own time is than that of the slowest of the others, not below 0."""
     others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
-    excess: NDArray[np.float64] = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
+    excess: Floats = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
     return excess
 
 
-def _part_percent(parts: NDArray[np.float64] | None, *names: Part) -> float | None:
+def _part_percent(parts: Floats | None, *names: Part) -> float | None:
     if parts is None:
         return None
     return percent_of(sum(float(parts[PARTS.index(name)]) for name in names), float(parts.sum()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import NO_DEVICE, why_no_ops
@@ -122,9 +122,9 @@ def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
     return f"It has {time(float(more[most]))} a step more of {what} than the others."
 
 
-def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _middle(values: Floats) -> Floats:
     """The upper median of each column."""
-    middle: NDArray[np.float64] = np.sort(values, axis=0)[len(values) // 2]
+    middle: Floats = np.sort(values, axis=0)[len(values) // 2]
     return middle
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
@@ -106,7 +106,7 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
 # --- device side ---------------------------------------------------------------------------------------------------
 
 
-def _shares(grid: StepGrid) -> NDArray[np.float64]:
+def _shares(grid: StepGrid) -> Floats:
     """float64[cores, steps]: percent of each step's longest duration that a core waits for input."""
     return 100.0 * grid.part_ps[:, :, INFEED] / np.maximum(grid.longest_ps, 1)
 

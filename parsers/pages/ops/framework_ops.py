@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
@@ -45,13 +44,13 @@ class FrameworkOpsPage:
     hosts: tuple[str, ...]
     name: tuple[str, ...]
     type: tuple[str, ...]
-    is_host: NDArray[np.bool_]
+    is_host: Bools
     op_class: tuple[OpClass, ...]
     occurrences: Int64s
     total_ps: Int64s
     self_ps: Int64s
-    self_fraction: NDArray[np.float64]
-    cumulative_fraction: NDArray[np.float64]
+    self_fraction: Floats
+    cumulative_fraction: Floats
     rates: Rates
     main_op: Int64s
     device_total_ps: int
@@ -118,7 +117,7 @@ def _by_self_time(names: Sequence[str], self_ps: Int64s) -> list[int]:
     return sorted(range(len(names)), key=lambda at: (-int(self_ps[at]), names[at]))
 
 
-def _fractions(times: Int64s, whole: int) -> NDArray[np.float64]:
+def _fractions(times: Int64s, whole: int) -> Floats:
     return times / whole if whole else np.full(len(times), np.nan)
 
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
@@ -74,10 +73,10 @@ class OpTree:
     row: Int64s
     time_ps: Int64s
     occurrences: Int64s
-    work: NDArray[np.float64]
+    work: Floats
     rates: Rates
-    time_fraction: NDArray[np.float64]
-    wasted_fraction: NDArray[np.float64]
+    time_fraction: Floats
+    wasted_fraction: Floats
     order: Int64s
     begin: Int64s
     end: Int64s
@@ -228,9 +227,7 @@ class _Builder:
         self.wasted[0] = np.nan_to_num(self.wasted[0]) + time_ps
 
 
-def _wasted_ps(
-    work: NDArray[np.float64], self_ps: NDArray[np.float64], normalized_ps: NDArray[np.float64], peaks: Peaks
-) -> NDArray[np.float64]:
+def _wasted_ps(work: Floats, self_ps: Floats, normalized_ps: Floats, peaks: Peaks) -> Floats:
     """float64[n, 1]: self time of each op times what is left of the better used peak; NaN where none is known."""
     found = rates(work, self_ps, normalized_ps, peaks)
     used = np.stack([found.flops_utilization, found.bandwidth_utilization[:, 0]], axis=1)

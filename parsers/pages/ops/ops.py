@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
@@ -57,8 +58,8 @@ class OpsPage:
     rates: Rates
     total_ps: int
     idle_ps: int
-    self_fraction: NDArray[np.float64]
-    cumulative_fraction: NDArray[np.float64]
+    self_fraction: Floats
+    cumulative_fraction: Floats
     time_scale: float | None
     simulated: bool
     unknown: Mapping[str, str]
@@ -111,7 +112,7 @@ def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
     )
 
 
-def clock_scale(table: OpTable) -> NDArray[np.float64]:
+def clock_scale(table: OpTable) -> Floats:
     """float64[n]: time at the nominal clock over time measured, of each op; 1 where it took no time."""
     return np.divide(table.normalized_ps, table.total_ps, out=np.ones(len(table)), where=table.total_ps > 0)
 

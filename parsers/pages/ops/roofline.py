@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
 from tpuprof.parsers.pages.common import common_steps, why_no_ops
@@ -38,7 +37,7 @@ class RooflinePoints:
 
     name: tuple[str, ...]
     total_ps: Int64s
-    work: NDArray[np.float64]
+    work: Floats
     rates: Rates
 
     def __len__(self) -> int:
@@ -63,7 +62,7 @@ class RooflinePage:
 
     ops: OpsPage
     with_infeed: bool
-    counts: NDArray[np.bool_]
+    counts: Bools
     program: RooflinePoints
     average_step: RooflinePoints
     steps: RooflinePoints
@@ -105,7 +104,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
     )
 
 
-def _points(names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], ops: OpsPage) -> RooflinePoints:
+def _points(names: tuple[str, ...], times: Int64s, work: Floats, ops: OpsPage) -> RooflinePoints:
     """Points whose time at the nominal clock is in the proportion of the whole capture's, with idle time as it is."""
     total = times.astype(np.float64)
     busy = ops.total_ps - ops.idle_ps
@@ -113,7 +112,7 @@ def _points(names: tuple[str, ...], times: Int64s, work: NDArray[np.float64], op
     return RooflinePoints(names, times, work, rates(work, total, total * scale, ops.peaks))
 
 
-def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float64]]:
+def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, Floats]:
     """Time and work of each step over all cores.
 
     An op counts for the step that it begins in. So without infeed a step that the infeed of the one before reaches into
@@ -128,7 +127,7 @@ def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, NDArray[np.float6
     return times, work
 
 
-def _added(work: NDArray[np.float64]) -> NDArray[np.float64]:
+def _added(work: Floats) -> Floats:
     """The sum over the first axis, NaN where none of it has the count."""
     known = np.isfinite(work).any(axis=0)
     return np.where(known, np.nansum(work, axis=0), np.nan)

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
@@ -249,7 +248,7 @@ def _recorded_spans(plane: Plane) -> tuple[Int64s, Int64s, Int64s]:
     return np.concatenate(groups), np.concatenate(starts), np.concatenate(ends)
 
 
-def _launched(stream: HostThread) -> NDArray[np.bool_]:
+def _launched(stream: HostThread) -> Bools:
     """Which events a call of the host launched."""
     number, has = integers_at(stream.stats.get("correlation_id"), np.arange(len(stream)))
     return has & (number >= 0)
@@ -288,7 +287,7 @@ def _kind_of(name: str) -> int:
     return _COMPUTE_16 if "half" in name or "fp16" in name else _COMPUTE_32
 
 
-def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> NDArray[np.bool_]:
+def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> Bools:
     """Which of the texts at these places of a file hold a word. The file is read in pieces, texts in order of place."""
     out = np.zeros(len(begin), np.bool_)
     order = np.argsort(begin, kind="stable")

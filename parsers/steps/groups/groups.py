@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
@@ -223,7 +222,7 @@ class _Starts:
 
     keys: Int64s
     level: Int64s
-    free: NDArray[np.bool_]
+    free: Bools
     loops: bool = False
     parts: tuple[Int64s, Int64s] | None = None
 

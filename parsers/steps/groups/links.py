@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
@@ -90,7 +89,7 @@ class Ends:
     kind: Int64s
     id: Int64s
 
-    def take(self, chosen: NDArray[np.bool_] | Int64s) -> Ends:
+    def take(self, chosen: Bools | Int64s) -> Ends:
         """Some of the ends."""
         return Ends(self.rows[chosen], self.kind[chosen], self.id[chosen])
 
@@ -108,7 +107,7 @@ class LineLinks:
 
     start_ps: Int64s
     end_ps: Int64s
-    apart: NDArray[np.bool_] | None
+    apart: Bools | None
     produced: Ends
     consumed: Ends
     roots: Int64s
@@ -201,7 +200,7 @@ def _replaced(ends: Ends, by: Ends) -> Ends:
     return joined([ends.take(~np.isin(ends.rows, by.rows)), by])
 
 
-def _asynchronous(thread: HostThread) -> NDArray[np.bool_] | None:
+def _asynchronous(thread: HostThread) -> Bools | None:
     stat = thread.stats.get("_a")
     if stat is None:
         return None

@@ -97,10 +97,7 @@ class HostRequests:
 
 
 def host_requests(
-    host: HostEvents | None,
-    groups: Groups | None,
-    cores: Sequence[Plane],
-    durations: Sequence[Int64s] | None = None,
+    host: HostEvents | None, groups: Groups | None, cores: Sequence[Plane], durations: Sequence[Int64s] | None = None
 ) -> HostRequests:
     """The requests of a host, and the runs of its cores' modules.
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, nesting_order, place, ranges, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, covered, nesting_order, place, ranges, union
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
@@ -41,7 +41,7 @@ class Spans:
     start: Int64s
     end: Int64s
 
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Spans:
+    def take(self, rows: NDArray[np.intp] | Bools) -> Spans:
         """Some of the intervals."""
         return Spans(self.group[rows], self.start[rows], self.end[rows])
 

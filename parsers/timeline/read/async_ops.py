@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.timeline.model import EventNames, Track
 
 _WAITS = "-done("
@@ -128,7 +127,7 @@ def _events_named(track: Track, numbers: Mapping[str, int]) -> tuple[Int64s, Int
 
 def _with_number(track: Track, of_key: Int64s) -> Int64s:
     """The events whose keys have a number."""
-    wanted: NDArray[np.bool_] = of_key >= 0
+    wanted: Bools = of_key >= 0
     if not wanted.any():
         return np.zeros(0, np.int64)
     return np.flatnonzero(wanted[track.key]).astype(np.int64)

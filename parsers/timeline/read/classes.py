@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import Keys
@@ -106,9 +106,7 @@ def _name_heads(source: OpSource) -> list[bytes]:
     return [table.body[a:b] for a, b in zip(table.name_begin.tolist(), ends.tolist(), strict=True)]
 
 
-def _op_work(
-    source: OpSource, classes: NDArray[np.uint8]
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats | None, Floats | None]:
     """Fills in the classes of HLO ops and of what the runtime records; FLOPs and HBM bytes of one occurrence."""
     table = source.events
     rows: Int64s = np.arange(len(table), dtype=np.int64)
@@ -129,7 +127,7 @@ def _op_work(
     return (flops if (flops > 0).any() else None), (hbm if (hbm > 0).any() else None)
 
 
-def _padded(values: NDArray[np.float64] | None, more: int) -> NDArray[np.float64] | None:
+def _padded(values: Floats | None, more: int) -> Floats | None:
     return None if values is None else np.append(values, np.full(more, np.nan))
 
 

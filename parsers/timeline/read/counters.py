@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
@@ -100,7 +100,7 @@ def _hardware(plane: Plane, lines: Sequence[Line]) -> Iterator[CounterTrack]:
             yield _track(name.lower(), start[known], value[known], unit_of(name))
 
 
-def _known(column: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+def _known(column: Floats, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
     """Those of some events that have a finite number."""
     return chosen[np.isfinite(column[chosen])]
 
@@ -123,6 +123,6 @@ def _event_name(plane: Plane, number: int) -> str:
     return plane.event_metadata.display_name(row) or plane.event_metadata.name(row)
 
 
-def _track(name: str, time: Int64s, value: NDArray[np.float64], unit: str) -> CounterTrack:
+def _track(name: str, time: Int64s, value: Floats, unit: str) -> CounterTrack:
     order = np.argsort(time, kind="stable")
     return CounterTrack(name, time[order], value[order], unit)

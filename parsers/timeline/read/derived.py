@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, is_sorted, nesting_order
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_sorted, nesting_order
 from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -83,7 +83,7 @@ class _Ops:
     key: NDArray[np.int32]
     group: NDArray[np.int32]
 
-    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> _Ops:
+    def take(self, chosen: NDArray[np.intp] | Bools) -> _Ops:
         """Some of the ops."""
         return _Ops(self.start[chosen], self.end[chosen], self.key[chosen], self.group[chosen])
 
@@ -101,7 +101,7 @@ class _Runs:
     start: Int64s
     end: Int64s
     label: NDArray[np.int32]
-    apart: NDArray[np.bool_]
+    apart: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class _Spent:
     of_key: NDArray[np.uint8]
     own_ps: Int64s
 
-    def by_class(self, label: NDArray[np.int32], labels: int) -> NDArray[np.float64]:
+    def by_class(self, label: NDArray[np.int32], labels: int) -> Floats:
         """float64[labels, classes]: picoseconds by label; `label` is of the keys, -1 for none."""
         keys = np.flatnonzero(label >= 0)
         cells = label[keys].astype(np.int64) * len(CLASSES) + self.of_key[keys]
@@ -234,7 +234,7 @@ class _Spent:
         return _most(self.by_class(label, labels))
 
 
-def _most(spent: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _most(spent: Floats) -> NDArray[np.uint8]:
     """uint8[n]: the class with the most time in each row."""
     most: NDArray[np.uint8] = spent.argmax(axis=1).astype(np.uint8)
     return most
@@ -300,7 +300,7 @@ def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
     return _Runs(ops.start[first], np.maximum.reduceat(ops.end, first), label[first], apart[first])
 
 
-def _reach(end: Int64s, begins: NDArray[np.bool_]) -> Int64s:
+def _reach(end: Int64s, begins: Bools) -> Int64s:
     """int64[n]: the latest end so far, from each of the begins on."""
     at = np.arange(len(end))
     since = at - np.maximum.accumulate(np.where(begins, at, 0))

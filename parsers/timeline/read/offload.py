@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.op_metadata import OpSource
 
@@ -61,7 +61,7 @@ def offloads(source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32
     return Offloads(names, begins[order], ends[order], label[first][order])
 
 
-def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], NDArray[np.bool_]]:
+def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools]:
     """Names of the copies, which of them each row's op is part of (-1 for none), and whether it starts it."""
     table = source.events
     of_row, starts = np.full(len(table), -1, np.int32), np.zeros(len(table), np.bool_)
@@ -80,7 +80,7 @@ def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], NDArr
     return tuple(text(name) for name in index), of_row, starts
 
 
-def _paired(label: NDArray[np.int32], is_start: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _paired(label: NDArray[np.int32], is_start: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs the starts and ends of each label, first come, first served; ends that nothing started are left out.
 
     Args:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
@@ -73,7 +74,7 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
     return _core()[1].split_fields(buf, start)
 
 
-def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
     """Decodes the plain fields of the XEvent bodies `buf[begin[i]:end[i]]`; stats are skipped unread.
 
     As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
@@ -85,13 +86,7 @@ def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64])
     return _core()[1].decode_events(buf, begin, end)
 
 
-def stat_columns(
-    buf: Buffer,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    stats_field: int,
-    wanted: NDArray[np.int64],
-) -> StatFields:
+def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
     """Picks stats out of the message bodies `buf[begin[i]:end[i]]`.
 
     Args:
@@ -109,7 +104,7 @@ def stat_columns(
     return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from place `at` on.
 
     One pass for what `split_fields`, `decode_events` and `stat_columns` do in three. Fields that are no events are
@@ -129,7 +124,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], c
     return _core()[1].scan_events(buf, base, start, wanted, columns, at)
 
 
-def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+def nest(start: Int64s, end: Int64s) -> Nesting:
     """Nests the events of one line by time, as XProf does.
 
     An event's parent is the latest event before it that starts no later and ends no earlier. So an identical span is a
@@ -144,7 +139,7 @@ def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
     return _core()[1].nest(start, end)
 
 
-def self_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def self_times(start: Int64s, end: Int64s) -> Int64s:
     """int64[n]: each event's duration less that of its children, and 0 where these overlap one another.
 
     Args and errors as for `nest`.
@@ -153,7 +148,7 @@ def self_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.i
     return np.maximum(own, 0) if len(own) and int(own.min()) < 0 else own
 
 
-def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     """Puts the events of one line into lanes in which they do not overlap: int32[n], the lane of each.
 
     Each event gets the lowest lane that is free at its start. An event of no duration takes its lane for one unit, so
@@ -165,7 +160,7 @@ def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]
     return _core()[1].lanes(start, end)
 
 
-def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """Exact sums of the values of each key in [0, k), int64[k]; they wrap around where int64 ends.
 
     Raises:
@@ -174,7 +169,7 @@ def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> 
     return _core()[1].sum_by_key(keys, values, k)
 
 
-def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """Smallest value of each key in [0, k), int64[k]; the largest int64 for keys that don't occur.
 
     Raises:

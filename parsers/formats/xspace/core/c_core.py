@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.xspace.core import _core
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
@@ -56,7 +57,7 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
     )
 
 
-def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
     """See `core.decode_events`."""
     data, begin, end = as_bytes(buf), as_int64(begin, "begin"), as_int64(end, "end")
     check_spans(len(data), begin, end)
@@ -67,13 +68,7 @@ def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64])
     return EventFields(metadata_id, offset, duration, flags)
 
 
-def stat_columns(
-    buf: Buffer,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    stats_field: int,
-    wanted: NDArray[np.int64],
-) -> StatFields:
+def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
     """See `core.stat_columns`."""
     data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     begin, end = as_int64(begin, "begin"), as_int64(end, "end")
@@ -85,7 +80,7 @@ def stat_columns(
     return StatFields(kind, value, length)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
     """See `core.scan_events`."""
     data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     check_wanted(wanted)
@@ -111,7 +106,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], c
     )
 
 
-def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+def nest(start: Int64s, end: Int64s) -> Nesting:
     """See `core.nest`."""
     start, end = as_int64(start, "start"), as_int64(end, "end")
     n = len(start)
@@ -120,7 +115,7 @@ def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
     return Nesting(parent, depth, self_ps)
 
 
-def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     """See `core.lanes`."""
     start, end = as_int64(start, "start"), as_int64(end, "end")
     lane = np.empty(len(start), np.int32)
@@ -132,7 +127,7 @@ def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]
     return lane
 
 
-def _twice(tree: NDArray[np.int64]) -> NDArray[np.int64]:
+def _twice(tree: Int64s) -> Int64s:
     """The tree of `_core.lanes` with room for twice as many lanes."""
     lanes = len(tree) // 2
     out = np.full(4 * lanes, _FREE, np.int64)
@@ -145,7 +140,7 @@ def _twice(tree: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
-def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.sum_by_key`."""
     keys, values = as_keys(keys), as_int64(values, "values")
     check_key_count(keys, values, k)
@@ -154,7 +149,7 @@ def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> 
     return out
 
 
-def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.min_by_key`."""
     keys, values = as_keys(keys), as_int64(values, "values")
     check_key_count(keys, values, k)

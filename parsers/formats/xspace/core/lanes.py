@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core.types import as_int64
 
 _MOST = np.iinfo(np.int64).max
@@ -20,7 +21,7 @@ _FEW = 256
 _BLOCK = 1 << 16  # events that are Python numbers at one time
 
 
-def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     """See `core.lanes`."""
     start, end = as_int64(start, "start"), as_int64(end, "end")
     if len(start) != len(end):
@@ -46,10 +47,10 @@ def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]
     return lane
 
 
-def _clusters(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+def _clusters(start: Int64s, stop: Int64s) -> tuple[Bools, Bools | None]:
     """Which events begin a cluster, and which are of a cluster that its first event does not outlast (None: none)."""
     reach = np.maximum.accumulate(stop)[:-1]
-    first: NDArray[np.bool_] = np.append(True, start[1:] >= reach)
+    first: Bools = np.append(True, start[1:] >= reach)
     beyond = (stop[1:] > reach) & ~first[1:]
     if not beyond.any():
         return first, None
@@ -59,7 +60,7 @@ def _clusters(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArra
     return first, in_part[cluster]
 
 
-def _first_fit(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int32]:
+def _first_fit(start: Int64s, stop: Int64s) -> NDArray[np.int32]:
     """The lowest free lane of each event, one after the other; none may begin where it stops."""
     out = np.empty(len(start), np.int32)
     free: list[int] = []  # lanes below `used` with nothing in them

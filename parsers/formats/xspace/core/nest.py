@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core.types import Nesting, as_int64
 
 _MOST_LEVELS = 64  # deeper than that, and with few events left, a plain stack is faster
@@ -17,7 +18,7 @@ _FEW = 256
 _WIDE = 1 << 62  # differences of times below this leave room for sums in int64
 
 
-def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+def nest(start: Int64s, end: Int64s) -> Nesting:
     """See `core.nest`."""
     start, end = as_int64(start, "start"), as_int64(end, "end")
     n = len(start)
@@ -51,7 +52,7 @@ def nest(start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
     return Nesting(parent, depth, self_ps)
 
 
-def _outermost(end: NDArray[np.int64], holder: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+def _outermost(end: Int64s, holder: Int64s) -> Bools | None:
     """Which events are direct children of their holders: those that end later than all before them with that holder.
 
     None when times are too far apart for this way.
@@ -68,18 +69,12 @@ def _outermost(end: NDArray[np.int64], holder: NDArray[np.int64]) -> NDArray[np.
         end = end.copy()
         end[first[1] :] += np.repeat(lift, np.diff(np.append(later, len(end))))
         highest = np.maximum.accumulate(end)
-    outer: NDArray[np.bool_] = np.append(True, end[1:] > highest[:-1])
+    outer: Bools = np.append(True, end[1:] > highest[:-1])
     outer[first] = True
     return outer
 
 
-def _nest_rest(
-    end: NDArray[np.int64],
-    rest: NDArray[np.int64],
-    holder: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    depth: NDArray[np.int32],
-) -> None:
+def _nest_rest(end: Int64s, rest: Int64s, holder: Int64s, parent: Int64s, depth: NDArray[np.int32]) -> None:
     """The stack itself, one event at a time."""
     known = -2
     stack: list[tuple[int, int]] = []  # open events and their ends; the holder is below them

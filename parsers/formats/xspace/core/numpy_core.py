@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core import scalar
 from tpuprof.parsers.formats.xspace.core.lanes import lanes
 from tpuprof.parsers.formats.xspace.core.nest import nest
@@ -92,11 +93,11 @@ class _Together:
         faulty: those whose field at hand can't be read; they are out from the next field on.
     """
 
-    def __init__(self, words: Words, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def __init__(self, words: Words, begin: Int64s, end: Int64s) -> None:
         self._words = words
         self._at, self._stop = begin, end
-        self.rows: NDArray[np.int64] = np.arange(len(begin))
-        self.faulty: NDArray[np.int64] = self.rows[:0]
+        self.rows: Int64s = np.arange(len(begin))
+        self.faulty: Int64s = self.rows[:0]
 
     def steps(self, least: int) -> Iterator[Step]:
         """Yields the fields at hand as long as more than `least` messages have one."""
@@ -118,13 +119,13 @@ class _Together:
             more = step.end < self._stop
             self._keep(more & ~past if faulty else more)
 
-    def _keep(self, more: NDArray[np.bool_]) -> None:
+    def _keep(self, more: Bools) -> None:
         self.faulty = self.rows[:0]
         if not more.all():
             self.rows, self._at, self._stop = self.rows[more], self._at[more], self._stop[more]
 
 
-def _with_key(step: Step, key: int) -> NDArray[np.int64] | slice:
+def _with_key(step: Step, key: int) -> Int64s | slice:
     """Which of the fields have this key."""
     if step.keys is None:
         return slice(None) if step.key == key else slice(0)
@@ -158,7 +159,7 @@ def _number(data: NDArray[np.uint8], at: int, stop: int) -> int:
 # --- events ---
 
 
-def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
     """See `core.decode_events`."""
     data = as_bytes(buf)
     begin, end = as_int64(begin, "begin"), as_int64(end, "end")
@@ -173,11 +174,7 @@ def decode_events(buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64])
 
 
 def _event_block(
-    words: Words,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    columns: tuple[NDArray[np.int64], ...],
-    flags: NDArray[np.uint8],
+    words: Words, begin: Int64s, end: Int64s, columns: tuple[Int64s, ...], flags: NDArray[np.uint8]
 ) -> None:
     """Fills the columns for one block of events."""
     together = _Together(words, begin, end)
@@ -211,13 +208,7 @@ def _event(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, 
 # --- stats ---
 
 
-def stat_columns(
-    buf: Buffer,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    stats_field: int,
-    wanted: NDArray[np.int64],
-) -> StatFields:
+def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
     """See `core.stat_columns`."""
     data = as_bytes(buf)
     begin, end, wanted = as_int64(begin, "begin"), as_int64(end, "end"), as_int64(wanted, "wanted")
@@ -234,15 +225,7 @@ def stat_columns(
     return out
 
 
-def _stat_block(
-    words: Words,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    *,
-    key: int,
-    wanted: NDArray[np.int64],
-    out: StatFields,
-) -> None:
+def _stat_block(words: Words, begin: Int64s, end: Int64s, *, key: int, wanted: Int64s, out: StatFields) -> None:
     """Fills the columns for one block of messages."""
     together = _Together(words, begin, end)
     for step in together.steps(_FEW):
@@ -259,10 +242,10 @@ def _stat_block(
                 out.kind[row, i], out.value[row, i], out.length[row, i] = kind[first], value[first], length[first]
 
 
-_StatArrays = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+_StatArrays = tuple[Int64s, NDArray[np.uint8], Int64s, Int64s]
 
 
-def _put_stats(stats: _StatArrays, rows: NDArray[np.int64], wanted: NDArray[np.int64], out: StatFields) -> None:
+def _put_stats(stats: _StatArrays, rows: Int64s, wanted: Int64s, out: StatFields) -> None:
     """Writes one stat of each of these messages where its id is wanted and has not come before."""
     ids, kind, value, length = stats
     for row, stat_id in enumerate(wanted.tolist()):
@@ -277,7 +260,7 @@ def _put_stats(stats: _StatArrays, rows: NDArray[np.int64], wanted: NDArray[np.i
             out.length[row, to] = length[chosen]
 
 
-def _stats(words: Words, begin: NDArray[np.int64], end: NDArray[np.int64]) -> _StatArrays:
+def _stats(words: Words, begin: Int64s, end: Int64s) -> _StatArrays:
     """Ids, kinds (`KIND_ABSENT` where malformed), values and lengths of XStats."""
     n = len(begin)
     ids, value, length = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -325,7 +308,7 @@ def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, i
 # --- all at once ---
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int) -> Scan:
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
     """See `core.scan_events`; the work of `split_fields`, `decode_events` and `stat_columns`."""
     data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     check_start(len(data), start)
@@ -346,9 +329,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], c
     return Scan(len(begin), following, status, seen)
 
 
-def _whole_events(
-    fields: Fields, start: int, size: int, room: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+def _whole_events(fields: Fields, start: int, size: int, room: int) -> tuple[Int64s, Int64s, int, int]:
     """The events that the bytes hold whole and the columns have room for; where to go on, and why to stop."""
     chosen = (fields.number == _LINE_EVENTS) & (fields.wire == LEN)
     following, status = fields.next, fields.status
@@ -371,13 +352,7 @@ def _tag_before(fields: Fields, start: int, begin: int) -> int:
 
 
 def _write(
-    columns: EventColumns,
-    at: int,
-    base: int,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    events: EventFields,
-    stats: StatFields,
+    columns: EventColumns, at: int, base: int, begin: Int64s, end: Int64s, events: EventFields, stats: StatFields
 ) -> int:
     """Puts decoded events into the columns; returns the flags seen."""
     to = slice(at, at + len(begin))
@@ -401,13 +376,13 @@ def _write(
 # --- groups ---
 
 
-def _check_keys(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> None:
+def _check_keys(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
     check_key_count(keys, values, k)
     if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >= k):
         raise ValueError(f"a key lies outside [0, {k})")
 
 
-def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.sum_by_key`."""
     keys, values = as_keys(keys), as_int64(values, "values")
     _check_keys(keys, values, k)
@@ -416,7 +391,7 @@ def sum_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> 
     return out
 
 
-def min_by_key(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
     """See `core.min_by_key`."""
     keys, values = as_keys(keys), as_int64(values, "values")
     _check_keys(keys, values, k)

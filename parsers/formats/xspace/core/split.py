@@ -15,6 +15,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core import scalar
 from tpuprof.parsers.formats.xspace.core.types import OK, Fields
 from tpuprof.parsers.formats.xspace.core.words import FAULT, LEN, Words, read_fields
@@ -48,7 +49,7 @@ def split(data: NDArray[np.uint8], start: int) -> Fields:
     """See `core.split_fields`."""
     words = Words(data)
     view = data.data
-    parts: list[NDArray[np.int64]] = []
+    parts: list[Int64s] = []
     at = start
     safe = len(data) - _HEADER  # up to here every header is all there
     while at < safe:
@@ -70,7 +71,7 @@ def split(data: NDArray[np.uint8], start: int) -> Fields:
     return _fields(words, parts, at, status)
 
 
-def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[NDArray[np.int64], int]:
+def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[Int64s, int]:
     """Starts of the fields in [start, stop), and the start of the field after them or of the one that can't be read."""
     sample, at = _follow(view, start, stop, _SAMPLE)
     if len(sample) < _SAMPLE:
@@ -111,7 +112,7 @@ def _next(view: memoryview, at: int) -> int:
     return field.end if field.status == OK else -1
 
 
-def _short_jump(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _short_jump(data: NDArray[np.uint8], at: Int64s) -> Int64s:
     """Sizes of the fields at these offsets as far as their first two bytes tell, else 0."""
     pair = data.take(at + 1).astype(np.int64)
     pair <<= 8
@@ -119,7 +120,7 @@ def _short_jump(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.in
     return _JUMP.take(pair).astype(np.int64)
 
 
-def _jump(words: Words, at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _jump(words: Words, at: Int64s) -> Int64s:
     """Sizes of the fields at these offsets, 0 where there is none."""
     size = _short_jump(words.data, at)
     if not size.all():
@@ -130,7 +131,7 @@ def _jump(words: Words, at: NDArray[np.int64]) -> NDArray[np.int64]:
     return size
 
 
-def _guess(data: NDArray[np.uint8], edge: NDArray[np.int64], tag: int, early: int) -> NDArray[np.int64]:
+def _guess(data: NDArray[np.uint8], edge: Int64s, tag: int, early: int) -> Int64s:
     """Where the first field at or after each edge may start; the first edge is a field's start.
 
     Starts at the first byte equal to `tag` among the `early` bytes before an edge. That is mostly the tag of a field,
@@ -153,9 +154,7 @@ def _guess(data: NDArray[np.uint8], edge: NDArray[np.int64], tag: int, early: in
     return entry
 
 
-def _walk(
-    words: Words, entry: NDArray[np.int64], stop: NDArray[np.int64], seen: NDArray[np.bool_], base: int
-) -> NDArray[np.int64]:
+def _walk(words: Words, entry: Int64s, stop: Int64s, seen: Bools, base: int) -> Int64s:
     """Walks each region from `entry` to `stop`, sets `seen[offset - base]` at each field; returns where walks ended.
 
     A walk that ends before its `stop` met something that is no field, or was given up.
@@ -179,13 +178,7 @@ def _walk(
     return leave
 
 
-def _join(
-    view: memoryview,
-    entry: NDArray[np.int64],
-    leave: NDArray[np.int64],
-    edge: NDArray[np.int64],
-    seen: NDArray[np.bool_],
-) -> int:
+def _join(view: memoryview, entry: Int64s, leave: Int64s, edge: Int64s, seen: Bools) -> int:
     """Follows the true chain through the regions and corrects `seen`; returns where the chain leaves them or breaks."""
     base, stop, region = int(edge[0]), int(edge[-1]), int(edge[1] - edge[0])
     # Up to the next of these, each region's walk starts where the one before it ended.
@@ -212,7 +205,7 @@ def _join(
     return at
 
 
-def _fields(words: Words, parts: list[NDArray[np.int64]], following: int, status: int) -> Fields:
+def _fields(words: Words, parts: list[Int64s], following: int, status: int) -> Fields:
     """Reads the tags of the fields that start at these offsets, one after the other up to `following`."""
     count = sum(map(len, parts))
     number, wire = np.empty(count, np.uint32), np.empty(count, np.uint8)
@@ -227,9 +220,7 @@ def _fields(words: Words, parts: list[NDArray[np.int64]], following: int, status
     return Fields(number, wire, begin, end, following, status)
 
 
-def _header(
-    words: Words, at: NDArray[np.int64], number: NDArray[np.uint32], wire: NDArray[np.uint8]
-) -> NDArray[np.int64]:
+def _header(words: Words, at: Int64s, number: NDArray[np.uint32], wire: NDArray[np.uint8]) -> Int64s:
     """Sets numbers and wire types of valid fields, none of them cut; returns where their values begin."""
     tag = words.data.take(at)
     np.right_shift(tag, 3, out=number)

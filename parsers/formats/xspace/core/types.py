@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Int64s
+
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 """Bytes to decode: contiguous, at most one dimension of single bytes."""
 
@@ -55,8 +57,8 @@ class Fields:
 
     number: NDArray[np.uint32]
     wire: NDArray[np.uint8]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
+    begin: Int64s
+    end: Int64s
     next: int
     status: int
 
@@ -72,9 +74,9 @@ class EventFields:
         flags: sum of `HAS_OFFSET`, `HAS_OCCURRENCES` and `EVENT_MALFORMED`.
     """
 
-    metadata_id: NDArray[np.int64]
-    offset_ps: NDArray[np.int64]
-    duration_ps: NDArray[np.int64]
+    metadata_id: Int64s
+    offset_ps: Int64s
+    duration_ps: Int64s
     flags: NDArray[np.uint8]
 
 
@@ -90,8 +92,8 @@ class StatFields:
     """
 
     kind: NDArray[np.uint8]
-    value: NDArray[np.int64]
-    length: NDArray[np.int64]
+    value: Int64s
+    length: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +109,14 @@ class EventColumns:
         stat_length: uint32[k, n]; zero before, written only for text and bytes.
     """
 
-    metadata_id: NDArray[np.int32] | NDArray[np.int64]
-    offset_ps: NDArray[np.int64]
-    duration_ps: NDArray[np.int64]
+    metadata_id: NDArray[np.int32] | Int64s
+    offset_ps: Int64s
+    duration_ps: Int64s
     flags: NDArray[np.uint8]
-    begin: NDArray[np.int64]
+    begin: Int64s
     length: NDArray[np.uint32]
     kind: NDArray[np.uint8]
-    value: NDArray[np.int64]
+    value: Int64s
     stat_length: NDArray[np.uint32]
 
 
@@ -145,9 +147,9 @@ class Nesting:
         self_ps: duration less the durations of the direct children, in the unit of the input.
     """
 
-    parent: NDArray[np.int64]
+    parent: Int64s
     depth: NDArray[np.int32]
-    self_ps: NDArray[np.int64]
+    self_ps: Int64s
 
 
 class Core(Protocol):
@@ -156,34 +158,25 @@ class Core(Protocol):
     def split_fields(self, buf: Buffer, start: int = 0) -> Fields:
         """The fields of a message."""
 
-    def decode_events(self, buf: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> EventFields:
+    def decode_events(self, buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
         """The plain fields of events."""
 
-    def stat_columns(
-        self,
-        buf: Buffer,
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
-        stats_field: int,
-        wanted: NDArray[np.int64],
-    ) -> StatFields:
+    def stat_columns(self, buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
         """Chosen stats of messages."""
 
-    def scan_events(
-        self, buf: Buffer, base: int, start: int, wanted: NDArray[np.int64], columns: EventColumns, at: int
-    ) -> Scan:
+    def scan_events(self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
         """The events of a stretch of a line, into columns."""
 
-    def nest(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> Nesting:
+    def nest(self, start: Int64s, end: Int64s) -> Nesting:
         """How events contain each other."""
 
-    def lanes(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+    def lanes(self, start: Int64s, end: Int64s) -> NDArray[np.int32]:
         """Rows in which events do not overlap."""
 
-    def sum_by_key(self, keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    def sum_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Sums of groups."""
 
-    def min_by_key(self, keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Minima of groups."""
 
 
@@ -206,7 +199,7 @@ def as_bytes(buf: Buffer) -> NDArray[np.uint8]:
     return np.frombuffer(view, np.uint8) if view.nbytes else np.zeros(0, np.uint8)
 
 
-def as_int64(values: NDArray[np.integer], name: str) -> NDArray[np.int64]:
+def as_int64(values: NDArray[np.integer], name: str) -> Int64s:
     """One dimension of aligned, contiguous int64, copied only if needed.
 
     Raises:
@@ -228,7 +221,7 @@ def check_start(size: int, start: int) -> None:
         raise ValueError(f"start {start} lies outside the {size} bytes")
 
 
-def check_spans(size: int, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+def check_spans(size: int, begin: Int64s, end: Int64s) -> None:
     """Raises ValueError unless `0 <= begin <= end <= size` holds for every span."""
     if len(begin) != len(end):
         raise ValueError(f"{len(begin)} begins and {len(end)} ends")
@@ -243,7 +236,7 @@ def as_keys(keys: NDArray[np.integer]) -> NDArray[np.integer]:
     return as_int64(keys, "keys")
 
 
-def check_key_count(keys: NDArray[np.integer], values: NDArray[np.int64], k: int) -> None:
+def check_key_count(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
     """Raises ValueError unless every key has a value and the number of groups is none that can't be."""
     if k < 0:
         raise ValueError("the number of keys is negative")
@@ -263,7 +256,7 @@ def check_columns(columns: EventColumns, stats: int, at: int) -> None:
         raise ValueError(f"place {at} lies outside the {n} of the columns")
 
 
-def check_wanted(wanted: NDArray[np.int64]) -> None:
+def check_wanted(wanted: Int64s) -> None:
     """Raises ValueError when a stat id is asked for twice."""
     if len(set(wanted.tolist())) != len(wanted):  # numpy.unique would import the masked arrays, 6 ms
         raise ValueError("wanted ids must be distinct")

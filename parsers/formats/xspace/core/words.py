@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core.scalar import MAX_INT64, MAX_TAG_BYTES, MAX_VARINT_BYTES
 
 VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5
@@ -42,7 +43,7 @@ class Words:
         self._last = len(padded) - 8
         self._view: NDArray[np.uint64] = np.ndarray((self._last + 1,), np.dtype("<u8"), padded, strides=(1,))
 
-    def load(self, at: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def load(self, at: Int64s) -> NDArray[np.uint64]:
         """The words at these offsets, none of which is negative."""
         if int(at.max(initial=0)) <= self._last:
             return self._view[at]
@@ -64,13 +65,13 @@ class Step(NamedTuple):
     """
 
     key: int
-    keys: NDArray[np.int64] | None
-    value: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
+    keys: Int64s | None
+    value: Int64s
+    begin: Int64s
+    end: Int64s
 
 
-def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s]:
     """Value and length of the varints in the low seven bytes; length 8 and no value where one doesn't end there."""
     last = ~word & _TOP_BITS  # one bit for each byte that could be the last
     last &= -last  # ... the first of them
@@ -88,7 +89,7 @@ def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[
     return last, length
 
 
-def read_fields(words: Words, at: NDArray[np.int64]) -> Step:
+def read_fields(words: Words, at: Int64s) -> Step:
     """Reads the field at each offset. At least one offset is needed; it may lie at the end of the bytes."""
     word = words.load(at)
     tag = word & _BYTE
@@ -100,7 +101,7 @@ def read_fields(words: Words, at: NDArray[np.int64]) -> Step:
     return _read_mixed(words, at, word, tag.view(np.int64))
 
 
-def _read_alike(words: Words, at: NDArray[np.int64], word: NDArray[np.uint64], key: int) -> Step | None:
+def _read_alike(words: Words, at: Int64s, word: NDArray[np.uint64], key: int) -> Step | None:
     """All tags are `key`, one byte. None when a varint is longer than seven bytes."""
     wire = key & 7
     begin = at + 1
@@ -123,7 +124,7 @@ def _read_alike(words: Words, at: NDArray[np.int64], word: NDArray[np.uint64], k
     return Step(key, None, value, end, end + value) if wire == LEN else Step(key, None, value, begin, end)
 
 
-def _read_mixed(words: Words, at: NDArray[np.int64], word: NDArray[np.uint64], tag: NDArray[np.int64]) -> Step:
+def _read_mixed(words: Words, at: Int64s, word: NDArray[np.uint64], tag: Int64s) -> Step:
     unsigned, length = split_varint(word >> _EIGHT)
     value = unsigned.view(np.int64)
     wire = tag & 7
@@ -146,9 +147,7 @@ def _read_mixed(words: Words, at: NDArray[np.int64], word: NDArray[np.uint64], t
     return Step(-1, keys, value, begin, end)
 
 
-def _read_long(
-    words: Words, at: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _read_long(words: Words, at: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """Keys, values, begins and ends of fields with tags or varints of any length."""
     tag, begin, _ = _long_varint(words, at, MAX_TAG_BYTES)
     wire = (tag & _U64(7)).astype(np.int64)
@@ -168,9 +167,7 @@ def _read_long(
     return np.where(fault, FAULT, tag.view(np.int64)), value, begin, end
 
 
-def _long_varint(
-    words: Words, at: NDArray[np.int64], limit: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
+def _long_varint(words: Words, at: Int64s, limit: int) -> tuple[NDArray[np.uint64], Int64s, Bools]:
     """Values (modulo 2^64), following offsets (-1 where longer than `limit`), and whether a tenth byte is not 0."""
     value = np.zeros(len(at), _U64)
     after = np.full(len(at), -1, np.int64)
