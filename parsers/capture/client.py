@@ -1,4 +1,7 @@
-"""A client of one profiler server. The only module that imports gRPC, and only once a server is to be called."""
+"""A client of one profiler server: its calls, and what it answers, which is neither copied nor decoded here.
+
+This is the only module that imports gRPC, and it does so only when a server is called.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,18 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.capture.answer import PROFILE_TOOL
+import numpy as np
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import Address, CaptureOptions
 from tpuprof.parsers.formats.proto.profiler_service_pb2 import ProfileOptions, ProfileRequest, TerminateRequest
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.core.types import OK
+from tpuprof.parsers.formats.xspace.source import MemorySource
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint
 
 SERVICE = "tensorflow.ProfilerService"
 _PING = "TpuprofPing"
@@ -28,6 +38,15 @@ _CHANNEL = (
     ("grpc.enable_retries", 0),  # a request sent twice would trace twice
     ("grpc.use_local_subchannel_pool", 1),  # two captures of one process share no connection
 )
+
+
+PROFILE_TOOL = "xplane.pb"
+"""Name of the profile among the results of a TensorFlow before 2.5, which sends it where it is asked for."""
+
+_TOOL_DATA, _EMPTY_TRACE, _XSPACE = 6, 7, 8  # fields of ProfileResponse
+_NAME, _DATA = 1, 2  # fields of ProfileToolData
+_DEVICE = "/device:"
+_MOST_SHOWN = 3  # of the profiler's own errors and warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +167,78 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
         emit_xspace=not repository,
     )
     return request.SerializeToString(deterministic=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A ProfileResponse.
+
+    Attributes:
+        profile: the bytes of the XSpace, a part of the response's; empty where it holds none.
+        is_empty: the server says that it traced nothing.
+    """
+
+    profile: memoryview
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a profile says without being decoded.
+
+    Attributes:
+        hostname: name of the host, as the server says; empty where it doesn't.
+        notes: sentences on what the profile lacks.
+    """
+
+    hostname: str
+    notes: tuple[str, ...]
+
+
+def read_answer(response: bytes) -> Answer | None:
+    """Reads a serialized ProfileResponse; returns None for other bytes.
+
+    Where there are several profiles the largest counts: no server sends more than one.
+    """
+    view = memoryview(response)
+    fields = split_fields(view)
+    if fields.status != OK or fields.next != len(view):
+        return None
+    profile, is_empty = view[:0], False
+    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+        payload = view[begin:end]
+        if number == _EMPTY_TRACE and wire == VARINT:
+            is_empty = varint(bytes(payload)) != 0
+        elif number == _TOOL_DATA and wire == LEN:
+            payload = _tool_data(payload)
+        if number in (_TOOL_DATA, _XSPACE) and wire == LEN and len(payload) > len(profile):
+            profile = payload
+    return Answer(profile, is_empty)
+
+
+def _tool_data(message: memoryview) -> memoryview:
+    """Returns the profile in a ProfileToolData; no bytes where it holds something else."""
+    fields = split_fields(message)
+    parts = {}
+    for wanted in (_NAME, _DATA):
+        for index in np.flatnonzero((fields.number == wanted) & (fields.wire == LEN)):
+            parts[wanted] = message[int(fields.begin[index]) : int(fields.end[index])]
+    is_profile = bytes(parts.get(_NAME, b"")[:100]) == PROFILE_TOOL.encode()
+    return parts.get(_DATA, message[:0]) if is_profile else message[:0]
+
+
+def look_at(profile: memoryview | bytes) -> Look | None:
+    """Reads a profile's host name and what the profile lacks; returns None for bytes that are no profile."""
+    try:
+        trace = Trace(MemorySource(profile, "the answer"))
+    except ProfileError:
+        return None
+    if not trace.planes:
+        return None
+    notes = []
+    if not any(plane.name.startswith(_DEVICE) for plane in trace.planes):
+        notes.append("holds no device plane: no accelerator there, or nothing ran on it")
+    reported = [*trace.errors, *trace.warnings]
+    if reported:
+        notes.append(f"the profiler says: {examples([line[:200] for line in reported], _MOST_SHOWN)}")
+    return Look(trace.hostnames[0] if trace.hostnames else "", tuple(notes))

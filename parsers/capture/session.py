@@ -16,8 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.capture.answer import Answer, look_at, read_answer
-from tpuprof.parsers.capture.client import Call, Server, profile_request
+from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer
 from tpuprof.parsers.capture.errors import (
     empty_trace,
     failure,

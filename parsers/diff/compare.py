@@ -10,8 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
-from tpuprof.parsers.diff.cautions import cautions
-from tpuprof.parsers.diff.kinship import different_programs
+from tpuprof.parsers.diff.cautions import cautions, different_programs
 from tpuprof.parsers.diff.match import Pair, matched
 from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole, program_name
 from tpuprof.parsers.diff.memory import modules_memory

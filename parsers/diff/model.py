@@ -229,7 +229,8 @@ class Diff:
         modules: those that took the most time.
         unknown: dotted JSON key to the reason why something is `None`.
         warnings: what makes the runs hard to compare; what is wrong with a profile is with its side.
-        different: why these are different programs, whose step times are no comparison (see `kinship`); else empty.
+        different: why these are different programs, so that their step times cannot be compared; empty where they may
+            be the same (see `cautions.different_programs`).
     """
 
     before: Side

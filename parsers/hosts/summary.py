@@ -15,7 +15,6 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import covered, subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
-from tpuprof.parsers.hosts.host_side import HostSide, read_host_side
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.device import (
     DeviceInfo,
@@ -27,13 +26,13 @@ from tpuprof.parsers.ops.device import (
     merge_devices,
 )
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, thread_lines
-from tpuprof.parsers.ops.host.input_events import InputRows
-from tpuprof.parsers.ops.host.ops import HostOps
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
+from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
+from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty
 from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
-from tpuprof.parsers.steps.groups.groups import Groups, event_groups, grouping_line, is_grouped
+from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, grouping_line, is_grouped
 from tpuprof.parsers.steps.markers import (
     CoreSteps,
     HostSteps,
@@ -44,11 +43,12 @@ from tpuprof.parsers.steps.markers import (
     module_runs,
 )
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.requests.requests import HostRequests, has_requests, host_requests
+from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
     from tpuprof.parsers.steps.gpu.steps import GpuSummary
+
 
 ENVIRONMENT_PLANE = "Task Environment"
 
@@ -248,6 +248,42 @@ def _programs_that_ran(runs: Sequence[ModuleRuns]) -> dict[int, str]:
 
 def _percent(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
+
+
+# --- the host's threads ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HostSide:
+    """What one pass over a host's threads gives.
+
+    Attributes:
+        events: all threads; None without a host plane.
+        ops: framework ops.
+        waits: disjoint intervals in order, in which a thread waited for input or sent it.
+        input_rows: what the host did for input that is no framework op.
+    """
+
+    events: HostEvents | None
+    ops: HostOps
+    waits: Intervals
+    input_rows: InputRows
+
+
+def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
+    """Decodes the host's threads."""
+    plane = trace.plane(HOST_PLANE)
+    none = np.zeros(0, np.int64)
+    if plane is None:
+        return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
+    reader = HostOpsReader(plane)
+    stats = tuple(dict.fromkeys((*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS)))
+    threads = []
+    for thread, decoded in read_threads(plane, stats, on_chunk):
+        reader.take(thread, decoded)
+        threads.append(thread)
+    events = HostEvents(plane, tuple(threads))
+    return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The memory page: the compiled modules of a run, each once, and what they need of each memory space."""
+"""The memory pages: the compiled modules of a run, each once, and what they need; and the allocators over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.memory.allocators.model import AllocatorProfile
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.parsers.memory.model import (
     HBM,
     SMEM,
@@ -259,3 +259,24 @@ def reported_capacity(allocators: Iterable[AllocatorProfile]) -> Capacity | None
     """The smallest capacity that a device's allocator reported (``0``, ``GPU_0_bfc``); None where none did."""
     known = [one.capacity_bytes for one in allocators if one.capacity_bytes and _DEVICE.fullmatch(one.id)]
     return Capacity(min(known), "reported by the allocator") if known else None
+
+
+def memory_profile_page(
+    parts: Sequence[tuple[AllocatorProfile, ...]],
+    hosts: Sequence[str],
+    reasons: Sequence[str | None] = (),
+    warnings: Sequence[str] = (),
+) -> MemoryProfilePage:
+    """The allocators of all hosts, host by host.
+
+    Args:
+        parts: of each host, as `memory_profile_of` gives them.
+        hosts: their names.
+        reasons: why hosts have none (`why_empty`); the first one stands for the page that has no allocators at all.
+        warnings: about the profile itself, a sentence each.
+    """
+    found = [allocator for part in parts for allocator in part]
+    if len(hosts) > 1:
+        found = [replace(one, label=f"{one.label}, {one.host}") for one in found]
+    why = next((reason for reason in reasons if reason), "This profile has no allocator events.")
+    return MemoryProfilePage(tuple(hosts), tuple(found), None if found else why, tuple(warnings))

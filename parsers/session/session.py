@@ -13,7 +13,7 @@ from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import decoding_threads
-from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
+from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import shortcoming
@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # each page's module is imported when the page is asked for: 
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.timeline.model import StepSpan, Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
-
-__all__ = ["OnPartial", "Progress", "Session", "decoding_threads"]
 
 PARTIAL_AFTER_SECONDS = 0.15
 """A page over the first hosts is made when reading them took this long; where all are read by then there is no need."""
@@ -274,7 +272,7 @@ class Session:
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """What the allocators of one host, or of all hosts, reported; errors as for `overview`."""
-        from tpuprof.parsers.pages.memory_profile import memory_profile_page  # noqa: PLC0415
+        from tpuprof.parsers.pages.memory import memory_profile_page  # noqa: PLC0415
 
         parts, notes = self._memory_over_time(host)
         return memory_profile_page(

@@ -33,15 +33,15 @@ from tpuprof.tui.app.messages import (
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
-    from tpuprof.parsers.pages.hosts.hosts import HostsPage
+    from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.session.session import Progress
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.tui.pages.memory.modules import MemoryPages

@@ -18,7 +18,7 @@ from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.detect import detect
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.session.session import Progress
+    from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.tui.report.page import Look
 
 PROGRAM = "tpuprof-tui"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from tpuprof.parsers.base.text import printable
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.session.session import Progress
+    from tpuprof.parsers.hosts.progress import Progress
 
 FIRST_AFTER_SECONDS = 0.3
 EVERY_SECONDS = 0.1

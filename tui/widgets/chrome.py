@@ -13,7 +13,7 @@ from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.actions import TAB_NAMES
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.session.session import Progress
+    from tpuprof.parsers.hosts.progress import Progress
 
 APP_NAME = "tpuprof-tui"
 

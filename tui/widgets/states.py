@@ -13,7 +13,7 @@ from tpuprof.tui.widgets.chrome import events, wait
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.parsers.session.session import Progress
+    from tpuprof.parsers.hosts.progress import Progress
 
 _WIDEST = 88
 

@@ -27,8 +27,16 @@ from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at
-from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
 from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
+
+XprofCategory = Literal["Enqueue", "Demanded file read", "Advanced file read", "Preprocessing", "Unknown"]
+
+InputCategory = Literal["Wait for input", "Transfer to device", "Produce input"]
+"""Wait for input: a thread that drives the device stands in an iterator. Produce input: another thread does."""
+
+WAIT: InputCategory = "Wait for input"
+TRANSFER: InputCategory = "Transfer to device"
+PRODUCE: InputCategory = "Produce input"
 
 STAGE_NAME = "_ipl_stage_name"
 _PRODUCER = ("_pt", "_p")

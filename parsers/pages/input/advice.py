@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
+from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.grid import InputSource
 

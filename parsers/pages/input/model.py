@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.ops.host.input_categories import InputCategory, XprofCategory
+from tpuprof.parsers.ops.host.input_events import InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.model import StepTime
 

@@ -25,13 +25,15 @@ import numpy as np
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.hosts.summary import HostSummary, IdleTime
+from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
+from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.findings.finding import Evidence, GapActivity
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
-from tpuprof.parsers.pages.overview.evidence import evidence_of
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Share, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import performance_of
 from tpuprof.parsers.steps.grid import StepGrid, breakdowns
@@ -39,6 +41,7 @@ from tpuprof.parsers.steps.model import SparseCoreTime
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.inference import InferencePage
+
 
 TOP_OPS = 10
 
@@ -174,3 +177,46 @@ def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
             )
         )
     return tuple(top)
+
+
+def evidence_of(
+    summaries: Sequence[HostSummary], table: OpTable, grid: StepGrid | None, modules: Sequence[HloModules]
+) -> Evidence:
+    """What is known of the program: its steps, its ops, its gaps and what the host did.
+
+    Args:
+        table: time by op over all hosts.
+        grid: the steps that all cores share.
+    """
+    device = device_of(summaries)
+    peaks = device.peaks if device is not None else Peaks()
+    return Evidence(
+        grid=grid,
+        table=table,
+        rates=table_rates(table, peaks),
+        peaks=peaks,
+        device_type=device.device_type if device is not None else None,
+        total_ps=sum(summary.total_ps for summary in summaries),
+        core_count=sum(summary.core_count for summary in summaries),
+        gaps=_gaps(summaries),
+        compilations=tuple(found for summary in summaries for found in summary.compilations),
+        modules=modules,
+    )
+
+
+def _gaps(summaries: Sequence[HostSummary]) -> GapActivity | None:
+    """The gaps of the core that is idle most, of all hosts."""
+    most: IdleTime | None = max(
+        (summary.idle for summary in summaries if summary.idle is not None), key=lambda idle: idle.gap_ps, default=None
+    )
+    if most is None:
+        return None
+    async_op, async_ps = next(iter(most.flying.items()), (None, 0))
+    return GapActivity(
+        gap_ps=most.gap_ps,
+        activities=most.activities,
+        longest_ps=most.longest[1] - most.longest[0],
+        count=most.count,
+        async_op=async_op,
+        async_ps=async_ps,
+    )

@@ -21,7 +21,7 @@ from tests.support.servers.profiler_server import (
     writes_it,
 )
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, ProfileError
-from tpuprof.parsers.capture.answer import look_at, read_answer
+from tpuprof.parsers.capture.client import look_at, read_answer
 from tpuprof.parsers.capture.errors import refused, unreachable
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import (

@@ -19,8 +19,8 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.diff.compare import compare
 from tpuprof.parsers.diff.model import Change, Diff
+from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import HBM
-from tpuprof.parsers.session.session import Progress
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""

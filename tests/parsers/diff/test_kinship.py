@@ -10,8 +10,8 @@ import pytest
 
 from tests.parsers.diff.build import MS, Program, diff_of, session, written
 from tests.parsers.diff.test_compare import JITTER, steady
+from tpuprof.parsers.diff.cautions import LEAST_AKIN
 from tpuprof.parsers.diff.compare import compare
-from tpuprof.parsers.diff.kinship import LEAST_AKIN
 from tpuprof.parsers.diff.regression import regression
 from tpuprof.tui.pages.diff.draw.verdict import headline_mark, verdict
 

@@ -13,8 +13,7 @@ from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.host_side import read_host_side
-from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.hosts.summary import read_host_side, summarise
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, read_host, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]

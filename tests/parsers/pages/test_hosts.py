@@ -25,7 +25,8 @@ from tests.support.made.many_hosts import (
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts

@@ -14,8 +14,7 @@ from tests.support.build import OpSpec, PlaneBuilder, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.ops.host.input_categories import TRANSFER, WAIT
-from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows
+from tpuprof.parsers.ops.host.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.input.advice import NO_EVENTS, NO_HOST_EVENTS
 from tpuprof.parsers.pages.input.input import input_pipeline_page, page_of, stages_of

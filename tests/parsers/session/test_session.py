@@ -11,7 +11,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancell
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
-from tpuprof.parsers.session.session import Progress, Session
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 

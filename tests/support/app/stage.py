@@ -23,15 +23,16 @@ from tests.support.made.timelines import launches, two_cores
 from tpuprof.parsers.base.errors import Cancelled, Problem
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
-from tpuprof.parsers.pages.hosts.hosts import HostsPage, hosts_page
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.memory import CompiledModules
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.session import Progress
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
 from tpuprof.tui.app.app import TpuprofApp

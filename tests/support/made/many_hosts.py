@@ -9,7 +9,8 @@ from tests.support.build import tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.pages.hosts.hosts import HostsPage, LeftOut, hosts_page
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.hosts.model import HostsPage, LeftOut
 
 US = 1_000_000  # picoseconds
 REDUCE = 50 * US

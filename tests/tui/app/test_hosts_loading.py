@@ -10,7 +10,7 @@ from dataclasses import replace
 from tests.support.app.stage import LOGDIR, OpsSession, make_app, until
 from tests.support.made.many_hosts import straggling_page
 from tests.support.made.pages import training_overview
-from tpuprof.parsers.pages.hosts.hosts import HostsPage
+from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.loader import Loader, PartialPages, Request
 from tpuprof.tui.app.messages import HostsReady, LoadDone, LoadMessage, OverviewReady

@@ -28,8 +28,8 @@ from tests.support.app.stage import (
 from tests.support.made.pages import inference_overview, training_overview
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.session import Progress
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import Loader, ProgressCallback, Request
 from tpuprof.tui.app.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound

@@ -25,7 +25,8 @@ from tpuprof.parsers.base.errors import (
     ProfileError,
 )
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.session.session import Progress, Session
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.common import PIPE_WIDTH

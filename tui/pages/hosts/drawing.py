@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.hosts.hosts import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap

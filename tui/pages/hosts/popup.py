@@ -12,7 +12,7 @@ from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import Popup, on_panel
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.hosts.hosts import HostsPage
+    from tpuprof.parsers.pages.hosts.model import HostsPage
 
 WIDEST_HOSTS = 144
 """Cells of the panel on a wide screen."""

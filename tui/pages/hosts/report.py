@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.pages.hosts.hosts import PARTS, HostRow, HostsPage, HostSteps
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps
 from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts

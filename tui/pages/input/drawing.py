@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw.bars import small_bar

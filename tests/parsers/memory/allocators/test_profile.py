@@ -38,7 +38,7 @@ from tpuprof.parsers.memory.allocators.profile import (
     memory_profile_of,
     module_runs,
 )
-from tpuprof.parsers.pages.memory_profile import memory_profile_page
+from tpuprof.parsers.pages.memory import memory_profile_page
 
 
 def one(*events: Made) -> AllocatorProfile:

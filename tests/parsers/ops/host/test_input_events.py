@@ -15,9 +15,11 @@ from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.events import HostEvents, read_host
-from tpuprof.parsers.ops.host.input_categories import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.ops.host.input_events import (
     INPUT_STATS,
+    PRODUCE,
+    TRANSFER,
+    WAIT,
     InputRows,
     input_rows,
     input_waits,

@@ -18,7 +18,8 @@ from tests.support.reports import printed
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.hosts.hosts import PARTS, HostsPage, LeftOut, hosts_page
+from tpuprof.parsers.pages.hosts.hosts import hosts_page
+from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.tui.pages.hosts.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 

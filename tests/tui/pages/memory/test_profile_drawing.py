@@ -16,7 +16,7 @@ from tests.support.golden import check_golden
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.allocators.profile import host_memory
-from tpuprof.parsers.pages.memory_profile import memory_profile_page
+from tpuprof.parsers.pages.memory import memory_profile_page
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,

@@ -26,7 +26,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, MemoryProfilePage, ModuleRuns
 from tpuprof.parsers.memory.allocators.profile import host_memory
-from tpuprof.parsers.pages.memory_profile import memory_profile_page
+from tpuprof.parsers.pages.memory import memory_profile_page
 from tpuprof.tui.pages.memory.report.profile import MOST_POINTS, REPORT, TEXT_ROWS, MemoryOverTime
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
