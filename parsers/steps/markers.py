@@ -91,7 +91,7 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
         start, end = event_spans(line, events)
         spans.append((start, end, *device_spans(events, start, end)))
         ids = events.metadata_id.tolist()
-        named = {number: _event_name(plane, number) for number in set(ids)}
+        named = {number: plane.event_metadata.label(number) for number in set(ids)}
         names += [named[number] for number in ids]
     if not spans:
         none = np.zeros(0, np.int64)
@@ -100,12 +100,6 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
     order = np.argsort(start, kind="stable")
     names = [names[at] for at in order]
     return _Marks(names, start[order], end[order], device_start[order], device_end[order], order)
-
-
-def _event_name(plane: Plane, metadata_id: int) -> str:
-    """Name of an event; its number where the profile has lost or never had its metadata."""
-    row = plane.event_metadata.row(metadata_id)
-    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
 
 
 def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: str = STEPS_LINE) -> CoreSteps:

@@ -92,7 +92,7 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
 
 
 def read_hlo_file(file: HloFile, on_progress: OnProgress | None = None) -> HloModule:
-    """Reads a module; see `why_no_assignment` for one that is not whole.
+    """Reads a module.
 
     Args:
         file: of `find_hlo_files`.
@@ -116,15 +116,6 @@ def read_hlo_file(file: HloFile, on_progress: OnProgress | None = None) -> HloMo
         sentence = f"{name} is damaged or no HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
         raise ProfileError("corrupt", sentence, f"{_AGAIN_HINT}, or {_DUMP_HINT}")
     return HloModule(proto)
-
-
-def why_no_assignment(file: HloFile, module: HloModule) -> str | None:
-    """A sentence on a module that came without its buffer assignment, None for one that has it."""
-    if module.proto.buffer_assignment.buffer_allocations:
-        return None
-    name = printable(os.path.basename(file.path))
-    which = "" if file.stage == "after_optimizations" else "; of a dump, after_optimizations.hlo.pb has it"
-    return f"{name} holds the module without its buffer assignment, so nothing is known of its memory{which}."
 
 
 # --- finding

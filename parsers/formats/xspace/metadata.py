@@ -20,7 +20,6 @@ StatValue: TypeAlias = int | float | str | bytes | None
 
 STATS_OF_EVENT = 4
 STATS_OF_EVENT_METADATA = 5
-STATS_OF_PLANE = 6
 
 # XStat's value fields
 KIND_DOUBLE, KIND_UINT64, KIND_INT64, KIND_STR, KIND_BYTES, KIND_REF, KIND_COMPRESSED = range(2, 9)
@@ -67,6 +66,11 @@ class MetadataTable:
     def name(self, row: int) -> str:
         """Name of a row (for an HLO op: its full text)."""
         return text(self.body[self.name_begin[row] : self.name_end[row]])
+
+    def label(self, metadata_id: int) -> str:
+        """Name of an entry; ``event 17`` where the profile has lost it, or never had it."""
+        row = self.row(metadata_id)
+        return (self.name(row) if row is not None else "") or f"event {metadata_id}"
 
     def display_name(self, row: int) -> str:
         """Display name of a row (for an HLO op: its short name), often empty."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
 
 HOST_PLANE = "/host:CPU"
@@ -70,8 +70,7 @@ class HostEvents:
 
     def name(self, metadata_id: int) -> str:
         """Name of an event; its number where the profile has lost its metadata."""
-        row = self.plane.event_metadata.row(metadata_id)
-        return (self.plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
+        return self.plane.event_metadata.label(metadata_id)
 
 
 def thread_lines(plane: Plane) -> tuple[Line, ...]:
@@ -90,21 +89,17 @@ def read_threads(
     for line in thread_lines(plane):
         events = line.events(stats, on_chunk, places=False)
         start, end = event_spans(line, events)
-        kept = {name: _sparse(column) for name, column in events.stats.items() if column.kind.any()}
-        yield HostThread(line, events.metadata_id, start, end, kept), events
+        yield HostThread(line, events.metadata_id, start, end, sparse_stats(events)), events
 
 
-def read_host(trace: Trace, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None) -> HostEvents | None:
-    """Decodes the host's threads; None for a profile without a host plane."""
-    plane = trace.plane(HOST_PLANE)
-    if plane is None:
-        return None
-    return HostEvents(plane, tuple(thread for thread, _ in read_threads(plane, stats, on_chunk)))
-
-
-def _sparse(column: StatColumn) -> SparseStat:
-    rows = np.flatnonzero(column.kind).astype(np.int64)
-    return SparseStat(rows, column.take(rows))
+def sparse_stats(events: Events) -> dict[str, SparseStat]:
+    """The stats of decoded events, by name; a stat that no event has is missing."""
+    found = {}
+    for name, column in events.stats.items():
+        if column.kind.any():
+            rows = np.flatnonzero(column.kind).astype(np.int64)
+            found[name] = SparseStat(rows, column.take(rows))
+    return found
 
 
 def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, Bools]:

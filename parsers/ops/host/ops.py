@@ -41,9 +41,9 @@ from tpuprof.parsers.formats.xspace.metadata import (
     KIND_UINT64,
     MetadataTable,
 )
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import FrameworkOp, parse_framework_op
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, read_threads
+from tpuprof.parsers.ops.host.events import HostThread
 
 STAGE_ID = "_ipl_stage_id"
 STAGE_TYPE = "_ipl_stage_cat"
@@ -110,11 +110,6 @@ class HostOpsReader:
         self._taken: list[_Taken] = []
         self.stats = self._plan.stats if self._plan else ()
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether the host's threads may have run framework ops."""
-        return self._plan is not None
-
     def take(self, thread: HostThread, events: Events) -> None:
         """Looks at one thread; what its ops are called is kept."""
         if self._plan is not None:
@@ -124,18 +119,6 @@ class HostOpsReader:
         """The framework ops of all threads so far."""
         stages = _Stages.of(self._ops)  # only now is it known which stages have a type
         return merge_host_ops([_thread_ops(events, self._ops, stages) for events in self._taken])
-
-
-def host_ops(trace: Trace, on_chunk: ChunkDone | None = None) -> HostOps:
-    """Decodes the host's thread lines and adds up their framework ops; empty without a host plane."""
-    plane = trace.plane(HOST_PLANE)
-    if plane is None:
-        return merge_host_ops([])
-    reader = HostOpsReader(plane)
-    if reader.is_needed:
-        for thread, events in read_threads(plane, reader.stats, on_chunk):
-            reader.take(thread, events)
-    return reader.ops()
 
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:

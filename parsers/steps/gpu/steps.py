@@ -56,8 +56,7 @@ class GpuStep:
         name: the root's name and step number, else the group's number, which XProf prints always.
         group_id: the group's number.
         start_ps, duration_ps: the longest span that it has on a GPU.
-        device_compute_ps, …: the nine parts of XProf's generic step; they add up to the duration. Those of the host
-            (`host_compute_ps`, `kernel_launch_ps`, `compile_ps`) are 0, see above.
+        device_compute_ps, …: the parts of XProf's generic step that are not always 0; they add up to the duration.
     """
 
     name: str
@@ -67,11 +66,8 @@ class GpuStep:
     device_compute_ps: int
     device_to_device_ps: int
     device_collectives_ps: int
-    host_compute_ps: int
-    kernel_launch_ps: int
     input_ps: int
     output_ps: int
-    compile_ps: int
     all_other_ps: int
 
 
@@ -336,11 +332,8 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
                 device_compute_ps=spent[_COMPUTE_16] + spent[_COMPUTE_32],
                 device_to_device_ps=spent[_BETWEEN],
                 device_collectives_ps=spent[_COLLECTIVE],
-                host_compute_ps=0,
-                kernel_launch_ps=0,
                 input_ps=spent[_FROM_HOST],
                 output_ps=spent[_TO_HOST],
-                compile_ps=0,
                 all_other_ps=max(0, duration - sum(spent)),
             )
         )

@@ -111,10 +111,10 @@ def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: 
         events = line.events(("_ct", "_c", "run_id"), places=False)
         start, end = event_spans(line, events)
         ids, which = np.unique(events.metadata_id, return_inverse=True)
-        number = [names.setdefault(_event_name(plane, int(one)), len(names)) for one in ids]
+        numbers = [names.setdefault(plane.event_metadata.label(number), len(names)) for number in ids.tolist()]
         run_id = _integers(events, "run_id")
         launch = launches.of_runs(events, run_id, device_ordinal(plane)) if len(start) else start
-        parts.append((np.array(number, np.int64)[which], start, end, run_id, launch))
+        parts.append((np.array(numbers, np.int64)[which], start, end, run_id, launch))
     if not parts:
         none = np.zeros(0, np.int64)
         return _CoreRuns(none, none, none, none, none, none, none)
@@ -129,11 +129,6 @@ def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: 
     since = np.minimum(launch, start)
     queued = covered(start, *busy) - covered(since, *busy)
     return _CoreRuns(module, start, end, duration, run_id, launch, queued)
-
-
-def _event_name(plane: Plane, metadata_id: int) -> str:
-    row = plane.event_metadata.row(metadata_id)
-    return (plane.event_metadata.name(row) if row is not None else "") or f"event {metadata_id}"
 
 
 def _integers(events: Events, name: str) -> Int64s:

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct
-from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, SparseStat, integers_at
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, SparseStat, integers_at, sparse_stats
 from tpuprof.parsers.steps.groups.links import (
     LINK_STATS,
     Ends,
@@ -113,10 +112,6 @@ class Flows:
             *(self._flow("in", int(self.source[at]), at) for at in self.by_target[comes][:limit].tolist()),
             *(self._flow("out", int(self.target[at]), at) for at in goes[:limit]),
         )
-
-    def events_of(self, section: int, track: int) -> Int64s:
-        """The events of a track that have flows, ascending."""
-        return self.events[self._events_of(section, track)]
 
     def _events_of(self, section: int, track: int) -> slice:
         at = bisect_left(self.places, (section, track))
@@ -256,7 +251,7 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     if track.kind == "ops" and not any(c.kind.any() for c in line.events(wanted, places=False).stats.values()):
         return  # many events and, as a rule, no flow: where they lie need not be known then
     events = line.events(wanted, on_chunk)
-    stats = {name: _sparse(events, name) for name, column in events.stats.items() if column.kind.any()}
+    stats = sparse_stats(events)
     if not stats and not is_modules:
         return
     thread = HostThread(line, events.metadata_id, *event_spans(line, events), stats)
@@ -271,11 +266,6 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     found.ins.add(source, ins, places)
     if "hlo_op" in stats:
         found.done_names[source.first] = _done_names(source, stats["hlo_op"], places)
-
-
-def _sparse(events: Events, name: str) -> SparseStat:
-    rows = np.flatnonzero(events.stats[name].kind).astype(np.int64)
-    return SparseStat(rows, events.stats[name].take(rows))
 
 
 def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:

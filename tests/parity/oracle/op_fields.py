@@ -11,10 +11,11 @@ from typing import Any
 
 from tests.parity.oracle.fields import Comparison, Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES
+from tests.support.host_events import host_ops
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
-from tpuprof.parsers.ops.host.ops import HostOps, host_ops
+from tpuprof.parsers.ops.host.ops import HostOps
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage

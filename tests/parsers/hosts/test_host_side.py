@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
+from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import read_host_side, summarise
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, read_host, thread_lines
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""

@@ -66,11 +66,8 @@ def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int =
             device_compute_ps=compute * MS,
             device_to_device_ps=0,
             device_collectives_ps=collectives * MS,
-            host_compute_ps=0,
-            kernel_launch_ps=0,
             input_ps=input_ * MS,
             output_ps=0,
-            compile_ps=0,
             all_other_ps=other * MS,
         )
         for at in range(steps)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
+from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.events import read_host
 from tpuprof.parsers.steps.gpu.ops import GpuOp
 from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary, gpu_summary, gpu_type, sweep
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS

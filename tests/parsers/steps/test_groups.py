@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
+from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.events import read_host, read_threads
+from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.steps.groups.graph import first_greater
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, Root, event_groups, grouping_line, is_grouped
 

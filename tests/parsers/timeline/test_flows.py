@@ -54,7 +54,7 @@ def of_all(timeline: Timeline, flows: Flows) -> dict[tuple[str, int], list[tuple
         for number, one in enumerate(section.tracks):
             for event in range(len(one)):
                 found = flows.of(at, number, event)
-                assert bool(found) == (event in flows.events_of(at, number))
+                assert bool(found) == (event in flows.events[flows._events_of(at, number)])
                 if found:
                     out[one.label(event), int(one.start_ps[event])] = [named(timeline, flow) for flow in found]
     return out
@@ -200,7 +200,7 @@ def test_a_profile_without_links_has_no_flows() -> None:
     timeline, flows = read(space)
     assert len(flows) == 0
     assert flows.of(0, 0, 0) == flows.of(7, 7, 7) == ()
-    assert flows.events_of(7, 7).tolist() == []
+    assert flows.events[flows._events_of(7, 7)].tolist() == []
     assert len(read_flows(Trace.from_bytes(space.SerializeToString()), replace(timeline, sections=()))) == 0
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from tests.support.build import PlaneBuilder, StatInput
+from tests.support.host_events import host_ops
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.modules import Instruction
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.host.ops import host_ops
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.support.build import PlaneBuilder, StatInput, tpu_plane
+from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import is_tensor_core
-from tpuprof.parsers.ops.host.events import read_host
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, event_groups
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 

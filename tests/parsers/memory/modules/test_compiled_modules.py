@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.demo.profile.hlo_module import MODULES, Module
-from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, why_no_assignment
+from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -79,7 +79,7 @@ def test_they_are_found_and_read_as_files() -> None:
     for file in files:
         module = read_hlo_file(file)
         assert file.name.startswith(module.name)
-        assert why_no_assignment(file, module) is None
+        assert module.proto.buffer_assignment.buffer_allocations
         assert module.proto == load(file.name).proto
 
 

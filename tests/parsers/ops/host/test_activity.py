@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.support.build import PlaneBuilder
+from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.activity import MOST_ACTIVITIES, Activity, Compilation, activities, compilations, flying
-from tpuprof.parsers.ops.host.events import HostEvents, read_host
+from tpuprof.parsers.ops.host.events import HostEvents
 
 Event = tuple[str, int, int]
 """Name, start and end."""

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
+from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.host.events import HostEvents, read_host
+from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.host.input_events import (
     INPUT_STATS,
     PRODUCE,
