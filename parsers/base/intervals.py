@@ -9,6 +9,9 @@ Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+Intervals = tuple[Int64s, Int64s]
+"""Starts and ends."""
+
 
 def is_sorted(values: Int64s) -> bool:
     """Whether values never decrease."""
@@ -21,14 +24,36 @@ def distinct(values: Int64s) -> Int64s:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def shared(one: Int64s, other: Int64s) -> Int64s:
-    """The distinct values that both have, ascending."""
-    one, other = distinct(one), distinct(other)
-    if not len(one) or not len(other):
-        return one[:0]
-    at = np.minimum(np.searchsorted(other, one), len(other) - 1)
-    both: Int64s = one[other[at] == one]
-    return both
+def no_ints() -> Int64s:
+    """int64[0]."""
+    return np.zeros(0, np.int64)
+
+
+def positions(values: NDArray[np.integer], among: Int64s) -> Int64s:
+    """int64[n]: index of each value in an ascending array, -1 for a value that is not there."""
+    if not len(among):
+        return np.full(len(values), -1, np.int64)
+    nearest = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    return np.where(among[nearest] == values, nearest, -1).astype(np.int64)
+
+
+def shared(values: Int64s, others: Int64s) -> Int64s:
+    """The distinct values that both arrays have, ascending."""
+    values, others = distinct(values), distinct(others)
+    return values[positions(values, others) >= 0]
+
+
+def median(values: Floats) -> float:
+    """The median of at least one value; numpy's own imports its masked arrays for it, which takes 6 ms."""
+    return float(medians(values))
+
+
+def medians(values: Floats) -> Floats:
+    """float64[columns]: the median of each column of at least one row."""
+    ordered = np.sort(values, axis=0)
+    middle = len(ordered) // 2
+    found: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return found
 
 
 def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
@@ -44,7 +69,7 @@ def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
     return np.lexsort((-end, start))
 
 
-def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+def union(start: Int64s, end: Int64s) -> Intervals:
     """Merges overlapping and touching intervals; returns disjoint ones in order. Empty intervals are dropped."""
     filled = end > start
     if not filled.all():
@@ -94,7 +119,7 @@ def ranges(first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
     return of, np.arange(len(of)) - np.repeat(np.cumsum(count) - count - first, count)
 
 
-def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> tuple[Int64s, Int64s]:
+def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
     """What is left of disjoint intervals in order without others, disjoint and in order too."""
     if not len(start) or not len(less_start):
         return start, end
@@ -108,7 +133,7 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     return begins[filled], ends[filled]
 
 
-def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> tuple[Int64s, Int64s]:
+def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Intervals:
     """What disjoint intervals in order share with others of that kind, disjoint and in order too."""
     first, last = np.searchsorted(other_end, start, side="right"), np.searchsorted(other_start, end, side="left")
     of, at = ranges(first, last)

@@ -28,8 +28,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
-from tpuprof.parsers.pages.common import median
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, median
 
 CONFIDENCE = 0.95
 MOST_BATCHES = 32

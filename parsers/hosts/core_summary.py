@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, intersect, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, union
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core_ops import STEPS_LINE, CoreOps, core_ops
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.duty import CoreDuty, Intervals, core_duty, hull, line_spans
+from tpuprof.parsers.steps.duty import CoreDuty, core_duty, hull, line_spans
 from tpuprof.parsers.steps.markers import CoreSteps, ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
@@ -95,7 +95,7 @@ def summarise_core(
 
 def _long_gaps(busy: Intervals | None, steps: CoreSteps, ops: CoreOps) -> Intervals:
     """The stretches between busy intervals, inside steps where there are any, that are long enough to matter."""
-    none: Int64s = np.zeros(0, np.int64)
+    none = no_ints()
     if busy is None or len(busy[0]) < 2:
         return none, none
     usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else int(busy[1][-1] - busy[0][0])

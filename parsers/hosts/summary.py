@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.intervals import covered, subtract
+from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
@@ -30,7 +30,7 @@ from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, Intervals, chip_duty
+from tpuprof.parsers.steps.duty import SPARSE_OPS_LINE, ChipDuty, chip_duty
 from tpuprof.parsers.steps.grid import InputSource, StepGrid, align
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Groups, event_groups, grouping_line, is_grouped
 from tpuprof.parsers.steps.markers import (
@@ -273,7 +273,7 @@ class HostSide:
 def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
     """Decodes the host's threads."""
     plane = trace.plane(HOST_PLANE)
-    none = np.zeros(0, np.int64)
+    none = no_ints()
     if plane is None:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, nesting_order
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order, no_ints
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
@@ -84,7 +84,7 @@ class CoreOps:
     off_duty: Bools
 
 
-def event_spans(line: Line, events: Events) -> tuple[Int64s, Int64s]:
+def event_spans(line: Line, events: Events) -> Intervals:
     """Start and end of each event on the trace's clock, in picoseconds."""
     shift = max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
     start = _within(events.offset_ps)
@@ -109,7 +109,7 @@ def _lasting(durations: Int64s) -> Int64s:
     return durations.copy() if is_sound else np.clip(durations, 0, MOST_PS // len(durations))
 
 
-def device_spans(events: Events, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+def device_spans(events: Events, start: Int64s, end: Int64s) -> Intervals:
     """The device's own time span where an event has both its stats, else the span given (XProf's device timespan)."""
     columns = [events.stats.get(name) for name in DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
@@ -170,7 +170,7 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
     if len(lines) == 1:
         return lines[0]
     if not lines:
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         return _LineOps(none, none, none, none, none, none, none, none, {})
     shift = np.cumsum([0, *(len(line.start_ps) for line in lines)])
     return _LineOps(
@@ -210,7 +210,7 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
 def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
     """Which of the sorted events have an all-reduce id other than 0, and the ids: few events of many."""
     if column is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return no_ints(), no_ints()
     kind = column.kind if order is None else column.kind[order]
     at = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
     ids = column.value[at if order is None else order[at]]

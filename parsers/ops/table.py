@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.device import op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
@@ -237,7 +237,7 @@ def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[In
     return number[source], tuple(everyone[at] for at in used.tolist())
 
 
-_NO_INTS = np.zeros(0, np.int64)
+_NO_INTS = no_ints()
 _NO_FLOATS = np.zeros(0, np.float64)
 EMPTY_TABLE = OpTable(
     program_id=np.zeros(0, np.uint64),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 from tpuprof.parsers.steps.grid import StepGrid, join_hosts
@@ -88,13 +86,6 @@ def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime
         source=source,
         note=note,
     )
-
-
-def median(values: Floats) -> float:
-    """The median of at least one value; numpy's own imports its masked arrays for it, 6 ms."""
-    ordered = np.sort(values)
-    middle = len(ordered) // 2
-    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:

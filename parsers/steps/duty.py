@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, is_sorted, ranges, subtract, union, union_length
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    Intervals,
+    is_sorted,
+    no_ints,
+    ranges,
+    subtract,
+    union,
+    union_length,
+)
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, CoreOps, device_spans, event_spans
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
@@ -15,8 +25,6 @@ from tpuprof.parsers.steps.markers import ModuleRuns
 
 SPARSE_OPS_LINE = "Sparse Core Ops"
 SPARSE_MODULES_LINE = "Sparse Core Modules"
-
-Intervals = tuple[Int64s, Int64s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ def core_duty(chip: str, ops: CoreOps, runs: ModuleRuns, is_crowded: bool) -> Co
     return CoreDuty(chip, (first, last) if last > first else None, active_ps, active if is_crowded else None)
 
 
-def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> tuple[Int64s, Int64s]:
+def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> Intervals:
     """When a core works: an op runs, and the one that began last is none that waits or moves data for the host.
 
     So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do.
@@ -109,7 +117,7 @@ def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
 
 def union_of(spans: Sequence[Intervals]) -> Intervals:
     """When an event of any of some lines ran: disjoint intervals in order."""
-    none = np.zeros(0, np.int64)
+    none = no_ints()
     starts = np.concatenate([none, *(start for start, _ in spans)])
     ends = np.concatenate([none, *(end for _, end in spans)])
     return union(starts, ends)

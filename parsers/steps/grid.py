@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, place, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepBreakdown, StepSource
@@ -266,7 +266,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     return StepGrid(
         names=names,
         source=grids[0].source,
-        start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else np.zeros(0, np.int64),
+        start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else no_ints(),
         duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
         part_ps=np.concatenate([grid.part_ps for grid in taken]),
         class_ps=np.concatenate([grid.class_ps for grid in taken]),

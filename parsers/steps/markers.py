@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
 
@@ -94,7 +94,7 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
         named = {number: plane.event_metadata.label(number) for number in set(ids)}
         names += [named[number] for number in ids]
     if not spans:
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         return _Marks([], none, none, none, none, np.zeros(0, np.intp))
     start, end, device_start, device_end = (np.concatenate(column) for column in zip(*spans, strict=True))
     order = np.argsort(start, kind="stable")

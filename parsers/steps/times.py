@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, distinct, is_sorted, place
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, is_sorted, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core_ops import CoreOps
@@ -95,8 +95,8 @@ class CoreStepTimes:
 def core_step_times(
     steps: CoreSteps,
     ops: CoreOps,
-    waits: tuple[Int64s, Int64s] | None = None,
-    busy: tuple[Int64s, Int64s] | None = None,
+    waits: Intervals | None = None,
+    busy: Intervals | None = None,
 ) -> CoreStepTimes:
     """Adds up the self time of a core's ops by step, part and class.
 
@@ -194,7 +194,7 @@ def _with_sparse_core_wait(part_ps: Int64s) -> Int64s:
     return out
 
 
-def _idle_within(steps: CoreSteps, waits: tuple[Int64s, Int64s] | None, busy: tuple[Int64s, Int64s] | None) -> Int64s:
+def _idle_within(steps: CoreSteps, waits: Intervals | None, busy: Intervals | None) -> Int64s:
     """int64[steps]: time of each step inside some intervals in which the core ran no op, by the device's clock."""
     if waits is None or busy is None or not len(waits[0]) or not len(steps):
         return np.zeros(len(steps), np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct
+from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000
@@ -87,7 +87,7 @@ def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
     spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
     if sum(last - first for first, last in spans) > MOST_EVENTS:
         return None
-    return np.concatenate([np.zeros(0, np.int64), *(np.arange(first, last) for first, last in spans)])
+    return np.concatenate([no_ints(), *(np.arange(first, last) for first, last in spans)])
 
 
 def _lane_range(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:

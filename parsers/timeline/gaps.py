@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, place, ranges, subtract, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints, place, ranges, subtract, union
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
@@ -17,7 +17,7 @@ _OF_TRACE = 200
 """Without steps it is this part of the trace."""
 
 
-def gaps(track: Track, least_ps: int = 1) -> tuple[Int64s, Int64s]:
+def gaps(track: Track, least_ps: int = 1) -> Intervals:
     """When no event of a track ran, between its first event and its last: starts and ends, in order.
 
     An event of no duration fills no time, so it ends no gap.
@@ -26,7 +26,7 @@ def gaps(track: Track, least_ps: int = 1) -> tuple[Int64s, Int64s]:
         least_ps: what a gap lasts at least; one of no duration is none.
     """
     least = max(least_ps, 1)
-    start = end = np.zeros(0, np.int64)
+    start = end = no_ints()
     if not len(track):
         return start, end
     if track.depth > MANY_LANES:
@@ -77,7 +77,7 @@ def _last_before(start: Int64s, time_ps: int) -> int:
     return int(np.searchsorted(start, time_ps, side="left")) - 1
 
 
-def _filled(track: Track, lane: int) -> tuple[Int64s, Int64s]:
+def _filled(track: Track, lane: int) -> Intervals:
     """The events of a lane that last some time."""
     events = track.lane(lane)
     start, end = track.start_ps[events], track.end_ps[events]
@@ -85,12 +85,12 @@ def _filled(track: Track, lane: int) -> tuple[Int64s, Int64s]:
     return (start, end) if lasts.all() else (start[lasts], end[lasts])
 
 
-def _lasting(start: Int64s, end: Int64s, least: int) -> tuple[Int64s, Int64s]:
+def _lasting(start: Int64s, end: Int64s, least: int) -> Intervals:
     long_ = np.flatnonzero(end - start >= least)
     return start[long_], end[long_]
 
 
-def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> Intervals:
     """What of gaps is left beside a lane's events; only those in gaps are looked at."""
     first = np.searchsorted(ends, start, side="right")
     last = np.searchsorted(begins, end, side="left")

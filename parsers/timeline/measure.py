@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, covered, distinct, no_ints, ranges
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track, TrackId, busy_between
@@ -284,7 +284,7 @@ def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
     while lanes and not len(lanes[-1]):
         lanes.pop()
     if not lanes:
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         return 0, _Inside(none.astype(np.int32), none, none, none)
     totals = [lane.end_ps - lane.start_ps for lane in lanes]
     own, nested = totals, False
@@ -367,7 +367,7 @@ def _part(number: int, inside: _Inside, kinds: int) -> _Part:
 
 def _sparse_part(tracks: Sequence[tuple[int, _Inside]]) -> _Part:
     """The rows of tracks with fewer events than names: of the names that they have."""
-    none = np.zeros(0, np.int64)
+    none = no_ints()
     pair = np.concatenate([none, *(inside.key.astype(np.int64) + (number << 32) for number, inside in tracks)])
     present = distinct(pair)
     part = _part(

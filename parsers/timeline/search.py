@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
@@ -254,7 +254,7 @@ class _Few:
 
     def __init__(self, tracks: Sequence[TrackMatches]) -> None:
         self._places = [one.place for one in tracks]
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         parts = [(none.astype(np.int32), none.astype(np.int32), none, none), *_found(tracks)]
         of, index, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((index, of, start))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, positions
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
@@ -58,10 +58,7 @@ class MetadataTable:
 
     def rows(self, metadata_ids: Int64s) -> Int64s:
         """Rows of many ids, -1 where there is no entry."""
-        if not len(self.ids):
-            return np.full(len(metadata_ids), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.ids, metadata_ids), len(self.ids) - 1)
-        return np.where(self.ids[at] == metadata_ids, at, -1).astype(np.int64)
+        return positions(metadata_ids, self.ids)
 
     def name(self, row: int) -> str:
         """Name of a row (for an HLO op: its full text)."""

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
@@ -232,7 +232,7 @@ class Plane:
     def _spans(self, field: int) -> tuple[Int64s, Int64s]:
         spans = self._entries[field]
         if not spans:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return no_ints(), no_ints()
         return np.concatenate([a for a, _ in spans]), np.concatenate([b for _, b in spans])
 
     def _bytes_of(self, field: int) -> tuple[bytes, Int64s, Int64s]:

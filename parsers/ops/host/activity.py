@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, covered, nesting_order, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, nesting_order, union
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 
@@ -41,7 +41,7 @@ class Compilation:
     idle_ps: int
 
 
-def activities(host: HostEvents, gaps: tuple[Int64s, Int64s]) -> tuple[Activity, ...]:
+def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
     """What the host's threads did during disjoint intervals in order, the most first."""
     found: list[Activity] = []
     for thread in host.threads:
@@ -50,7 +50,7 @@ def activities(host: HostEvents, gaps: tuple[Int64s, Int64s]) -> tuple[Activity,
     return tuple(found[:MOST_ACTIVITIES])
 
 
-def _of_thread(host: HostEvents, thread: HostThread, gaps: tuple[Int64s, Int64s]) -> list[Activity]:
+def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Activity]:
     overlap = covered(thread.end_ps, *gaps) - covered(thread.start_ps, *gaps)
     chosen = np.flatnonzero(overlap > 0)
     if not len(chosen):
@@ -70,7 +70,7 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: tuple[Int64s, Int64s]
     return [Activity(name, host.name(int(ids[at])), int(times[at]), int(counts[at])) for at in longest if times[at] > 0]
 
 
-def compilations(host: HostEvents, idle: tuple[Int64s, Int64s]) -> tuple[Compilation, ...]:
+def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
     """Outermost compilations of each thread, in order of time.
 
     Args:
@@ -93,7 +93,7 @@ def compilations(host: HostEvents, idle: tuple[Int64s, Int64s]) -> tuple[Compila
     return tuple(sorted(found, key=lambda compilation: compilation.start_ps))
 
 
-def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: tuple[Int64s, Int64s]) -> dict[str, int]:
+def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:
     """Time of the gaps during which each asynchronous op was under way, by op; the most first.
 
     Args:

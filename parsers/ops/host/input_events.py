@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, place, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, nesting_order, no_ints, place, positions, union
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
@@ -145,13 +145,13 @@ class _Fed:
     is_known: Bools
 
 
-def input_waits(host: HostEvents) -> tuple[Int64s, Int64s]:
+def input_waits(host: HostEvents) -> Intervals:
     """When some thread of a host waited for input, or sent it to the device.
 
     Returns:
         Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
     """
-    start, end = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    start, end = [no_ints()], [no_ints()]
     for fed in _feeding(host):
         rows = fed.rows[fed.category != _PRODUCE]
         start.append(fed.thread.start_ps[rows])
@@ -206,7 +206,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
     names = [host.name(number) for number in ids.tolist()]
     role_of_id = np.array([_role(name) for name in names], np.int8)
     known_id = np.array([_is_input_op(name) for name in names], np.bool_)
-    places = [_positions(ids, thread) for thread in host.threads]
+    places = [positions(thread.metadata_id, ids) for thread in host.threads]
     drives = [bool((role_of_id[at[at >= 0]] == _DRIVES).any()) for at in places]
     has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
     producers = _producers(host)
@@ -237,14 +237,6 @@ def _is_input_op(name: str) -> bool:
     return xprof_category(op.name, op.type) is not None
 
 
-def _positions(ids: Int64s, thread: HostThread) -> Int64s:
-    """int64[n]: where each event's id stands in `ids`, -1 for nowhere."""
-    if not len(ids):
-        return np.full(len(thread), -1, np.int64)
-    at = np.minimum(np.searchsorted(ids, thread.metadata_id), len(ids) - 1)
-    return np.where(ids[at] == thread.metadata_id, at, -1).astype(np.int64)
-
-
 def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
     """Events in which a thread asks an iterator for its next element, without those that enter or leave a `with`."""
     rows = np.flatnonzero(role == _ITERATOR)
@@ -262,7 +254,7 @@ def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -
     """
     stat = thread.stats.get(STAGE_NAME)
     if stat is None:
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         return none, np.zeros(0, np.bool_)
     text = stat.values
     is_text = np.isin(text.kind, (KIND_STR, KIND_BYTES)) & (text.length > 0 if len(text.length) else False)
@@ -290,7 +282,7 @@ def _pairs(thread: HostThread, stats: tuple[str, str]) -> tuple[Int64s, NDArray[
     """Events with both of two stats, and their values."""
     kind, number = (thread.stats.get(name) for name in stats)
     if kind is None or number is None:
-        return np.zeros(0, np.int64), np.zeros(0, _PAIR)
+        return no_ints(), np.zeros(0, _PAIR)
     rows = np.intersect1d(kind.rows, number.rows, assume_unique=True)
     pairs = np.zeros(len(rows), _PAIR)
     pairs["type"], pairs["id"] = integers_at(kind, rows)[0], integers_at(number, rows)[0]

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, union_length
+from tpuprof.parsers.base.intervals import Bools, Int64s, nesting_order, no_ints, positions, union_length
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import (
@@ -125,7 +125,7 @@ def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     """Adds up the ops of threads or hosts; rows with the same stage and name become one, of the first type known."""
     names = [name for part in parts for name in part.name]
     types = [kind for part in parts for kind in part.type]
-    none = np.zeros(0, np.int64)
+    none = no_ints()
     stages = np.concatenate([none, *(part.stage_id for part in parts)])
     rows: dict[tuple[int, str], int] = {}
     key = np.array(
@@ -283,7 +283,7 @@ class _Taken:
 def _take(plan: _Plan, thread: HostThread, events: Events, ops: _Ops) -> _Taken:
     """Picks the events of a thread that may be ops; what they are called goes into `ops`."""
     stage, text, eager = (events.stats.get(name) for name in (STAGE_ID, OP_NAME, IS_EAGER))
-    op = _by_name(plan, events)
+    op = positions(events.metadata_id, plan.named_ids)  # the ops with names have the first numbers
     in_stage = np.zeros(len(events), np.bool_) if stage is None else _is_integer(stage)
     if stage is not None:
         _define_stages(plan.plane, events, in_stage, ops)
@@ -302,14 +302,6 @@ def _take(plan: _Plan, thread: HostThread, events: Events, ops: _Ops) -> _Taken:
         eager=is_eager[chosen],
         marks_eager=eager is not None and bool((eager.kind[chosen] != 0).any()),
     )
-
-
-def _by_name(plan: _Plan, events: Events) -> Int64s:
-    """int64[n]: number of the op that each event's name names, or -1."""
-    if not len(plan.named_ids):
-        return np.full(len(events), -1, np.int64)
-    at = np.minimum(np.searchsorted(plan.named_ids, events.metadata_id), len(plan.named_ids) - 1)
-    return np.where(plan.named_ids[at] == events.metadata_id, at, -1).astype(np.int64)
 
 
 def _is_integer(column: StatColumn) -> Bools:
@@ -397,6 +389,5 @@ def _with_stages(taken: _Taken, stages: _Stages) -> Int64s:
     """int64[m]: number of each event's op, its stage's where the stage is known, -1 for none."""
     if not len(stages.ids) or not taken.in_stage.any():
         return taken.op
-    at = np.minimum(np.searchsorted(stages.ids, taken.stage_id), len(stages.ids) - 1)
-    known = taken.in_stage & (stages.ids[at] == taken.stage_id)
-    return np.where(known, stages.number[at], taken.op)
+    stage = positions(taken.stage_id, stages.ids)
+    return np.where(taken.in_stage & (stage >= 0), stages.number[stage], taken.op)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, median, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.words import plural, share, short, time
 from tpuprof.parsers.steps.grid import breakdowns
@@ -221,14 +221,14 @@ def _late(steps: StepTimes, group: _Group) -> _Late | None:
     """How late a group of cores is; None where it is not."""
     others = np.setdiff1d(np.arange(len(steps.class_ps)), group.rows)
     busy = _of(steps, *_BUSY)
-    theirs = median(busy[others])
+    theirs = medians(busy[others])
     late = (theirs > 0) & (busy[group.rows] >= BUSIER * theirs).all(axis=0)
     if late.sum() < _MOST_STEPS * len(late):
         return None
 
     def longer(values: Floats) -> Floats:
         """How much longer the others are in something, by step."""
-        more: Floats = median(values[others]) - values[group.rows].mean(axis=0)
+        more: Floats = medians(values[others]) - values[group.rows].mean(axis=0)
         return more
 
     excess = -longer(busy)

@@ -206,14 +206,6 @@ def _step_times(grid: StepGrid) -> StepTimes | None:
     return StepTimes(grid.names, longest, class_ps, waits, parts[:, :, HOST_TRANSFER], grid)
 
 
-def median(values: Floats) -> Floats:
-    """Median along the first axis of at least one row; numpy's own imports its masked arrays for it, 6 ms."""
-    ordered = np.sort(values, axis=0)
-    middle = len(ordered) // 2
-    found: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return found
-
-
 def op_words(table: OpTable, row: int) -> str:
     """Where an op comes from, to stand behind its name: its framework op and source line, as far as known."""
     source = table.texts("source", np.array([row]))[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.pages.findings.budget import Budget, StepTimes, median
+from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
 from tpuprof.parsers.pages.findings.words import multiple, plural, short, time
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
@@ -45,13 +45,13 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
     steps = budget.steps
     if steps is None or len(steps.names) < LEAST_STEPS:
         return None
-    usual = float(median(steps.longest_ps))
+    usual = median(steps.longest_ps)
     excess = _excess(steps, usual)
     slow = excess >= (SLOW_STEP - 1) * usual
     if usual <= 0 or not 0 < slow.sum() <= max(1.0, FEW * len(slow)):
         return None
     parts = _parts(steps)
-    more = {name: values - float(median(values)) for name, values in parts.items()}
+    more = {name: values - median(values) for name, values in parts.items()}
     left, all_of_it = (
         sum((np.maximum(more[name], 0.0) for name, kinds in _PARTS.items() if not (skip and others & set(kinds))), 0.0)
         for skip in (True, False)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, union
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, median, no_ints, union
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.host.activity import Compilation
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes, median
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, GapActivity, Place
 from tpuprof.parsers.pages.findings.words import ordinal, plural, share, short, time
 
@@ -221,7 +221,7 @@ def _longest(gaps: GapActivity) -> str:
 
 def _idlest(by_step: Floats, step: str) -> str:
     """The step with the longest gaps, where it stands out."""
-    most, usual = float(by_step.max()), float(median(by_step))
+    most, usual = float(by_step.max()), median(by_step)
     return f"Step {step} has {time(most)} of it, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
 
 
@@ -316,7 +316,7 @@ class _Stalls:
         """Only those that cost idle time."""
         costly = sorted((one for one in compilations if one.idle_ps > 0 and one.duration_ps > 0), key=_begin)
         if not costly:
-            none = np.zeros(0, np.int64)
+            none = no_ints()
             return cls((), none, none, np.zeros(0))
         start = np.clip([float(one.start_ps) for one in costly], -_FAR, _FAR).astype(np.int64)
         length = np.clip([float(one.duration_ps) for one in costly], 1, _FAR).astype(np.int64)

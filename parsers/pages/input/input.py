@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
-from tpuprof.parsers.pages.common import common_steps, median
+from tpuprof.parsers.pages.common import common_steps
 from tpuprof.parsers.pages.input.advice import Advised, Waiting, advice_of
 from tpuprof.parsers.pages.input.model import (
     InfeedPercent,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, feeds, rates, work_of
 from tpuprof.parsers.pages.common import common_steps, why_no_ops
@@ -85,9 +85,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
     unknown.pop("time_scale", None)
     if grid is None:
         unknown["steps"] = why_no_ops(summaries) or common.note
-    times, step_work = (
-        _steps(grid, with_infeed) if grid is not None else (np.zeros(0, np.int64), np.zeros((0, WORK_COUNT)))
-    )
+    times, step_work = _steps(grid, with_infeed) if grid is not None else (no_ints(), np.zeros((0, WORK_COUNT)))
     mean, mean_work = times, step_work
     if len(times):
         mean, mean_work = times.sum(keepdims=True) // len(times), _added(step_work)[None] / len(times)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.common import median
 from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
 from tpuprof.parsers.steps.grid import InputSource
 from tpuprof.parsers.steps.model import StepBreakdown

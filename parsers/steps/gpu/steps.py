@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_REF, KIND_STR
@@ -231,14 +231,14 @@ def _runs(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, In
 
 def _recorded_spans(plane: Plane) -> tuple[Int64s, Int64s, Int64s]:
     """Group, start and end of the steps that the profile has already."""
-    groups, starts, ends = ([np.zeros(0, np.int64)] for _ in range(3))
+    groups, starts, ends = ([no_ints()] for _ in range(3))
     for line in plane.lines:
         if line.id & 0xFFFFFFFF == _STEPS_LINE:
             events = line.events(("group_id",), places=False)
             start, end = event_spans(line, events)
             column = events.stats.get("group_id")
             has = np.flatnonzero(column.kind) if column is not None else np.zeros(0, np.intp)
-            groups.append(column.integers()[has] if column is not None else np.zeros(0, np.int64))
+            groups.append(column.integers()[has] if column is not None else no_ints())
             starts.append(start[has])
             ends.append(end[has])
     return np.concatenate(groups), np.concatenate(starts), np.concatenate(ends)

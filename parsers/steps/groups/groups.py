@@ -22,7 +22,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
@@ -43,7 +43,6 @@ from tpuprof.parsers.steps.groups.links import (
     known_names,
     last_of_each,
     loop_iterations,
-    no_ints,
     tf_data_steps,
     thread_links,
 )

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, distinct
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, no_ints
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
@@ -112,11 +112,6 @@ class LineLinks:
     consumed: Ends
     roots: Int64s
     level: Int64s
-
-
-def no_ints() -> Int64s:
-    """No numbers."""
-    return np.zeros(0, np.int64)
 
 
 def joined(ends: Sequence[Ends], shift: Sequence[int] | None = None) -> Ends:

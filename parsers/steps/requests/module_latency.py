@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, covered, union
+from tpuprof.parsers.base.intervals import Int64s, covered, no_ints, positions, union
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
@@ -116,7 +116,7 @@ def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: 
         launch = launches.of_runs(events, run_id, device_ordinal(plane)) if len(start) else start
         parts.append((np.array(numbers, np.int64)[which], start, end, run_id, launch))
     if not parts:
-        none = np.zeros(0, np.int64)
+        none = no_ints()
         return _CoreRuns(none, none, none, none, none, none, none)
     module, start, end, run_id, launch = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(start, kind="stable")
@@ -203,8 +203,8 @@ def _first_of_each(parts: Sequence[tuple[Int64s, Int64s, Int64s]]) -> dict[int, 
 
 
 def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
-    at = np.minimum(np.searchsorted(ids, number), len(ids) - 1)
-    return np.where(ids[at] == number, start[at], _NEVER)
+    place = positions(number, ids)
+    return np.where(place >= 0, start[place], _NEVER)
 
 
 # --- runs over cores -----------------------------------------------------------------------------------------------

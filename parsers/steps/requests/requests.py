@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, nesting_order
+from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints, positions
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -39,8 +39,6 @@ from tpuprof.parsers.steps.requests.spans import (
     ids_named,
     joined,
     membership,
-    no_ints,
-    rank,
     run_spans,
     transfer_spans,
 )
@@ -242,7 +240,7 @@ def _hulls(host: HostEvents, names: _Names, groups: Groups, found: Int64s) -> tu
     start, end = np.full(len(found), FAR_PS, np.int64), np.full(len(found), -FAR_PS, np.int64)
     batches = []
     for thread, group in grouped_threads(host, groups):
-        at = rank(group, found)
+        at = positions(group, found)
         rows = np.flatnonzero(at >= 0)
         np.minimum.at(start, at[rows], thread.start_ps[rows])
         np.maximum.at(end, at[rows], thread.end_ps[rows])
@@ -259,11 +257,11 @@ def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tupl
     for thread, group in grouped_threads(host, groups):
         stat = thread.stats.get(MODEL_ID)
         if stat is not None:
-            model, at = _model_numbers(host, thread, names), rank(group[stat.rows], owners)
+            model, at = _model_numbers(host, thread, names), positions(group[stat.rows], owners)
             tells = (model >= 0) & (at >= 0)
             said[at[tells]] = model[tells]
-    own = said[rank(members.found, owners)]
-    of_child = said[rank(members.child, owners)]
+    own = said[positions(members.found, owners)]
+    of_child = said[positions(members.child, owners)]
     silent = (own[members.request] < 0) & (of_child >= 0)
     own[members.request[silent]] = of_child[silent]
     order = sorted(names)

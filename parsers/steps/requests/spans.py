@@ -15,7 +15,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, covered, nesting_order, place, ranges, union
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    covered,
+    nesting_order,
+    no_ints,
+    place,
+    positions,
+    ranges,
+    union,
+)
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
@@ -61,7 +71,7 @@ class Membership:
 
     def of(self, spans: Spans) -> Spans:
         """Groups' intervals as those of requests, by number; those of a batch belong to each request in it."""
-        own = rank(spans.group, self.found)
+        own = positions(spans.group, self.found)
         mine = np.flatnonzero(own >= 0)
         parts = [Spans(own[mine], spans.start[mine], spans.end[mine])]
         if len(self.request):
@@ -72,23 +82,10 @@ class Membership:
         return joined(parts)
 
 
-def no_ints() -> Int64s:
-    """int64[0]."""
-    return np.zeros(0, np.int64)
-
-
 def joined(spans: Sequence[Spans]) -> Spans:
     """Intervals of several lines together."""
     columns = (np.concatenate([no_ints(), *(getattr(span, name) for span in spans)]) for name in Spans.__slots__)
     return Spans(*columns)
-
-
-def rank(values: Int64s, among: Int64s) -> Int64s:
-    """Index of each value in an ascending array, -1 for one that is not there."""
-    if not len(among):
-        return np.full(len(values), -1, np.int64)
-    at = np.minimum(np.searchsorted(among, values), len(among) - 1)
-    return np.where(among[at] == values, at, -1).astype(np.int64)
 
 
 def grouped_threads(host: HostEvents, groups: Groups) -> Iterator[tuple[HostThread, Int64s]]:
@@ -125,7 +122,7 @@ def membership(host: HostEvents, groups: Groups, found: Int64s) -> Membership:
     consumed: _Ends = []
     pairs = [(no_ints(), no_ints())]
     for thread, group in grouped_threads(host, groups):
-        request = rank(group, found)
+        request = positions(group, found)
         produced.append(_ends(thread, "_pt", "_p", request))
         consumed.append(_ends(thread, "_ct", "_c", group))
         if (request >= 0).any():

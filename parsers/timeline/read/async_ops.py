@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.timeline.model import EventNames, Track
 
 _WAITS = "-done("
@@ -129,5 +129,5 @@ def _with_number(track: Track, of_key: Int64s) -> Int64s:
     """The events whose keys have a number."""
     wanted: Bools = of_key >= 0
     if not wanted.any():
-        return np.zeros(0, np.int64)
+        return no_ints()
     return np.flatnonzero(wanted[track.key]).astype(np.int64)

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct
+from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
@@ -162,7 +162,7 @@ class _Half:
     def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """The columns, each in one piece."""
         event, start, kind, number = (
-            np.concatenate([np.zeros(0, np.int64), *column]) for column in (self.event, self.start, self.kind, self.id)
+            np.concatenate([no_ints(), *column]) for column in (self.event, self.start, self.kind, self.id)
         )
         return event, start, kind, number
 
@@ -270,7 +270,7 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
 
 def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
     """Events from which flows lead out, and those into which they lead; of asynchronous ones with their category."""
-    none = np.zeros(0, np.int64)
+    none = no_ints()
     if "flow" not in stats:
         return Ends(none, none, none), Ends(none, none, none)
     rows, raw = stats["flow"].rows, stats["flow"].values.integers().view(np.uint64)
