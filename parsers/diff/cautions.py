@@ -8,9 +8,10 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.diff.match import Pair
-from tpuprof.parsers.diff.measure import Measured, Op, program_name
+from tpuprof.parsers.diff.measure import Measured, Op
 from tpuprof.parsers.diff.model import Basis, Side
 from tpuprof.parsers.diff.noise import FEW_STEPS
+from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 
 LEAST_AKIN = 0.2
@@ -70,7 +71,7 @@ def _kinds_of_step(a: Side, b: Side) -> list[str]:
 
 
 def _about_programs(sides: Sequence[Side], pairs: Sequence[Pair], different: bool) -> list[str]:
-    names = [{program_name(program) for program in side.programs} - {UNKNOWN_PROGRAM} for side in sides]
+    names = [{module_name(program) for program in side.programs} - {UNKNOWN_PROGRAM} for side in sides]
     if not all(len(side.table) for side in sides):
         return []
     if not any(pair.before is not None and pair.after is not None for pair in pairs):

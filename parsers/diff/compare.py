@@ -12,7 +12,7 @@ from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.diff.cautions import cautions, different_programs
 from tpuprof.parsers.diff.match import Pair, matched
-from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole, program_name
+from tpuprof.parsers.diff.measure import Measured, Op, measure_steps, measure_whole
 from tpuprof.parsers.diff.memory import modules_memory
 from tpuprof.parsers.diff.model import (
     UNKNOWN_CHANGE,
@@ -20,12 +20,12 @@ from tpuprof.parsers.diff.model import (
     Change,
     Diff,
     KeyFigure,
-    Mark,
     ModuleMemory,
     NamedChange,
     OpChange,
     Side,
     Steps,
+    change,
     change_of,
     plain_change,
 )
@@ -40,6 +40,7 @@ from tpuprof.parsers.diff.noise import (
 )
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -136,7 +137,7 @@ def _busiest(summaries: Sequence[HostSummary]) -> tuple[str, int]:
     counts: dict[str, list[int]] = {}
     for summary in summaries:
         for module in summary.requests.modules:
-            name = program_name(module.name)
+            name = module_name(module.name)
             times[name] = times.get(name, 0) + int(module.duration_ps.sum())
             runs = len(module) if module.is_joined else round(len(module) / max(1, module.cores))
             counts.setdefault(name, []).append(runs)
@@ -260,8 +261,8 @@ def _steps(runs: Sequence[_Run], bounds: tuple[Bounds, Bounds] | None) -> Steps 
         typical=typical,
         mean=mean,
         median=change_of(estimate_median(values[0]), estimate_median(values[1])),
-        minimum=_bare(*(float(part.min()) for part in values)),
-        maximum=_bare(*(float(part.max()) for part in values)),
+        minimum=change(*(float(part.min()) for part in values)),
+        maximum=change(*(float(part.max()) for part in values)),
         odd=_less(mean, typical),
     )
 
@@ -270,17 +271,7 @@ def _less(one: Change, other: Change) -> Change:
     """What one time has beyond another, with the noise of the one: it is part of it."""
     if one.before is None or one.after is None or other.before is None or other.after is None:
         return UNKNOWN_CHANGE
-    before, after = one.before - other.before, one.after - other.after
-    if one.noise is None:
-        return _bare(before, after)
-    delta = after - before
-    mark: Mark = "same" if abs(delta) <= one.noise else "more" if delta > 0 else "less"
-    return Change(before, after, one.noise, mark)
-
-
-def _bare(before: float | None, after: float | None) -> Change:
-    """A figure whose noise is unknown."""
-    return Change(before, after, None, "same" if before is not None and before == after else "unknown")
+    return change(one.before - other.before, one.after - other.after, one.noise)
 
 
 def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> OpChange:
@@ -377,7 +368,7 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, 
             if value is None:
                 reason = run.page.unknown.get(f"performance.{_REASON_KEYS.get(key, key)}", "the profile does not tell")
                 unknown[f"figures.{key}.{side}"] = reason
-        found.append(KeyFigure(key, label, _bare(*values)))
+        found.append(KeyFigure(key, label, change(*values)))
     return tuple(found)
 
 

@@ -8,7 +8,6 @@ step are added up by op and batch. The time that a step has beyond its ops is id
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -18,8 +17,10 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, place
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.diff.noise import MOST_BATCHES, Bounds, Estimate, estimate, within
 from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core_ops import OPS_LINE, core_ops
@@ -30,7 +31,7 @@ from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]
-"""Program id and symbol id of an op, or program id and name of one without ids: what `optable.merge_tables` goes by."""
+"""Program id and symbol id of an op, or program id and name of one without ids: what `ops.table.merge_tables` goes by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +97,13 @@ def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
     ops: list[Op] = []
     of_row = np.empty(len(page), np.int64)
     for row, (program, name) in enumerate(zip(page.program, page.table.name, strict=True)):
-        key = (program_name(program), name)
+        key = (module_name(program), name)
         if key not in number:
             number[key] = len(ops)
             framework = page.table.framework_op[row].rstrip(":")
             ops.append(Op(*key, page.table.category[row], page.op_class[row], framework, row))
         of_row[row] = number[key]
     return tuple(ops), of_row
-
-
-def program_name(label: str) -> str:
-    """``jit_step`` of ``jit_step(7)``."""
-    name, bracket, number = label.rpartition("(")
-    return name if bracket and number.rstrip(")").isdigit() else label
 
 
 def measure_whole(page: OpsPage, units: int) -> Measured:
@@ -190,10 +185,7 @@ def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers:
             return _core_times(every[at], begin[parts.steps], end[parts.steps], parts, meter.chunk)
 
         chosen = [at for at, plane in enumerate(every) if device_ordinal(plane) in ordinals]
-        if workers <= 1 or len(chosen) < 2:
-            return [work(at) for at in chosen]
-        with ThreadPoolExecutor(min(workers, len(chosen))) as pool:
-            return list(pool.map(work, chosen))
+        return on_threads(work, chosen, workers)
 
 
 def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chunk: ChunkDone) -> _CoreTimes:

@@ -69,24 +69,28 @@ class Change:
 UNKNOWN_CHANGE = Change(None, None, None, "unknown")
 
 
-def change_of(before: Estimate, after: Estimate, comparisons: int = 1) -> Change:
-    """The change of a time that both runs have; without a known noise, any difference is beyond what can be told."""
-    noise = noise_floor(before, after, comparisons)
-    delta = after.mean - before.mean
+def change(before: float | None, after: float | None, noise: float | None = None) -> Change:
+    """The change of a figure; where its noise is unknown, nobody can tell what a difference means."""
+    if before is None or after is None:
+        return Change(before, after, None, "unknown")
+    delta = after - before
     if not delta:
         mark: Mark = "same"
     elif noise is None:
         mark = "unknown"
     else:
         mark = "same" if abs(delta) <= noise else "more" if delta > 0 else "less"
-    return Change(before.mean, after.mean, noise, mark)
+    return Change(before, after, noise, mark)
+
+
+def change_of(before: Estimate, after: Estimate, comparisons: int = 1) -> Change:
+    """The change of a time that both runs have."""
+    return change(before.mean, after.mean, noise_floor(before, after, comparisons))
 
 
 def plain_change(before: float | None, after: float | None) -> Change:
     """The change of a figure without a spread, such as bytes: any difference is one."""
-    if before is None or after is None:
-        return Change(before, after, None, "unknown")
-    return Change(before, after, 0.0, "same" if before == after else "more" if after > before else "less")
+    return change(before, after, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

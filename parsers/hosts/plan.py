@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -29,10 +31,21 @@ _MEMORY_SHARE = 0.5  # of what is available; the rest is for the merge, and for 
 
 MAXIMUM_THREADS = 4
 
+_Item = TypeVar("_Item")
+_Part = TypeVar("_Part")
+
 
 def decoding_threads() -> int:
     """Threads that decode at once: the compiled core runs without the interpreter lock, numpy for the most part."""
     return max(1, min(MAXIMUM_THREADS, available_cores()))
+
+
+def on_threads(work: Callable[[_Item], _Part], items: Sequence[_Item], threads: int) -> list[_Part]:
+    """Does some work on each item, on so many threads at a time; when one fails, those that wait are not begun."""
+    if threads <= 1 or len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(work, items))
 
 
 def available_cores() -> int:

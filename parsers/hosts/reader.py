@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,16 +17,11 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.hosts.pool import PoolMeter
+from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Watch
 from tpuprof.parsers.hosts.summary import HostSummary, needed_bytes, summarise
+from tpuprof.parsers.hosts.work import Failure
 from tpuprof.parsers.ops.op_metadata import OpSource
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from tpuprof.parsers.hosts.pool import Task
-    from tpuprof.parsers.hosts.work import Failure
 
 _EXECUTOR_WINDOW = 2
 """Hosts handed to an executor at a time, a core of this machine, where nothing tells how many workers it has."""
@@ -102,8 +97,6 @@ class HostReader:
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
     ) -> Iterator[tuple[int, HostSummary | Failure]]:
-        from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
-
         task = Task(summarise_file, files, meter.poll)
         if self._scheduler is not None:
             yield from _over_dask(task, self._scheduler)
@@ -141,8 +134,6 @@ def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
 
 def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
     """A host read here after all, where no other process can be had."""
-    from tpuprof.parsers.hosts.work import Failure  # noqa: PLC0415 - for several hosts
-
     outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
     return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
 

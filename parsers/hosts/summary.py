@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.device import (
     DeviceInfo,
@@ -26,7 +26,7 @@ from tpuprof.parsers.ops.device import (
     merge_devices,
 )
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
+from tpuprof.parsers.ops.host.events import ENVIRONMENT_PLANE, HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
@@ -49,8 +49,6 @@ from tpuprof.parsers.steps.sparse_core import sparse_core_times
 if TYPE_CHECKING:
     from tpuprof.parsers.steps.gpu.steps import GpuSummary
 
-
-ENVIRONMENT_PLANE = "Task Environment"
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
@@ -159,7 +157,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     infos = [device_info(plane) for plane in cores]
     crowded = _crowded_chips([*infos, *(device_info(plane) for plane in trace.planes if is_sparse_core(plane))])
     work = partial(_summarise, crowded=crowded, waits=side.waits, on_chunk=on_chunk)
-    summaries = _run(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
+    summaries = on_threads(work, list(zip(cores, infos, step_lists, runs, strict=True)), workers)
     device, remarks = merge_devices(infos)
     table = merge_tables([core.table for core in summaries])
     steps = _grid(trace, cores, host, summaries, source, _input_source(table, side, step_lists))
@@ -216,22 +214,6 @@ def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
     """Chips with several cores: their duty cycle needs the union of their cores' intervals, the others' just a sum."""
     chips = [info.chip for info in infos]
     return frozenset(chip for chip in chips if chips.count(chip) > 1)
-
-
-def _run(work: Callable[[_Item], CoreSummary], items: Sequence[_Item], workers: int) -> list[CoreSummary]:
-    if workers <= 1 or len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(min(workers, len(items))) as pool:
-        return _in_order(pool, work, items)
-
-
-def _in_order(pool: Executor, work: Callable[[_Item], CoreSummary], items: Iterable[_Item]) -> list[CoreSummary]:
-    futures = [pool.submit(work, item) for item in items]
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 def _plane_stats(trace: Trace, name: str) -> dict[str, object]:

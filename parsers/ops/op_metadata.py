@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable
+from tpuprof.parsers.formats.xspace.metadata import (
+    KIND_BYTES,
+    KIND_DOUBLE,
+    KIND_INT64,
+    KIND_REF,
+    KIND_STR,
+    KIND_UINT64,
+    MetadataTable,
+)
 from tpuprof.parsers.formats.xspace.walk import text
 
 _HBM, _CMEM, _VMEM = 1, 2, 3
@@ -66,7 +74,7 @@ class MetadataStats:
         """Integer ids and where there is a non-zero one."""
         kind, value, _ = self._column(name)
         out = np.zeros(self._n, np.uint64)
-        out[self._known] = np.where((kind == 3) | (kind == 4), value, 0).view(np.uint64)
+        out[self._known] = np.where((kind == KIND_UINT64) | (kind == KIND_INT64), value, 0).view(np.uint64)
         return out, out != 0
 
     def number(self, name: str) -> Floats:
@@ -74,7 +82,7 @@ class MetadataStats:
         kind, value, _ = self._column(name)
         out = np.full(self._n, np.nan)
         known = np.full(len(self._known), np.nan)
-        for code, dtype in ((2, np.float64), (3, np.uint64), (4, np.int64)):
+        for code, dtype in ((KIND_DOUBLE, np.float64), (KIND_UINT64, np.uint64), (KIND_INT64, np.int64)):
             chosen = kind == code
             known[chosen] = value[chosen].view(dtype)
         known[~is_count(known)] = np.nan

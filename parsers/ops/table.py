@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,28 +79,9 @@ class OpTable:
     def take(self, rows: NDArray[np.intp]) -> OpTable:
         """The table of some rows, in their order."""
         picked = rows.tolist()
-        return OpTable(
-            program_id=self.program_id[rows],
-            symbol_id=self.symbol_id[rows],
-            has_ids=self.has_ids[rows],
-            name=tuple(map(self.name.__getitem__, picked)),
-            category=tuple(map(self.category.__getitem__, picked)),
-            framework_op=tuple(map(self.framework_op.__getitem__, picked)),
-            occurrences=self.occurrences[rows],
-            total_ps=self.total_ps[rows],
-            self_ps=self.self_ps[rows],
-            minimum_ps=self.minimum_ps[rows],
-            normalized_ps=self.normalized_ps[rows],
-            dma_stall_ps=self.dma_stall_ps[rows],
-            flops=self.flops[rows],
-            model_flops=self.model_flops[rows],
-            bytes_accessed=self.bytes_accessed[rows],
-            traffic=self.traffic[rows],
-            source=self.source[rows],
-            metadata_row=self.metadata_row[rows],
-            sources=self.sources,
-            has_time_scale=self.has_time_scale,
-        )
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in _TEXTS}
+        return replace(self, **columns)
 
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
         """A text stat of each row's event metadata (``source``, ``deduplicated_name``), empty where it has none."""
@@ -114,10 +96,18 @@ class OpTable:
                     out[index] = value or ""
         return out
 
+    def is_rematerialized(self, row: int) -> bool:
+        """Whether an op is computed a second time to save memory, by its names, as XProf tells it."""
+        return ".remat" in self.name[row] or "rematted_computation" in self.framework_op[row]
+
     def expression(self, row: int) -> str:
         """The op's full HLO text (``%fusion.7 = f32[8] fusion(…)``); empty where the profile has lost it."""
         source = int(self.source[row])
         return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
+
+
+_TEXTS = ("name", "category", "framework_op")
+_COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*_TEXTS, "sources", "has_time_scale")]
 
 
 @dataclass(frozen=True, slots=True)

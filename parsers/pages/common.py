@@ -72,29 +72,27 @@ def _remarks(grid: StepGrid) -> tuple[str, ...]:
 
 
 def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime:
-    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`).
+    """Summary over at least one step, each with its slowest core (`ComputeStepTimeSummaryInMs`)."""
+    return StepTime(*spread(durations), len(durations), source, note)
 
-    The deviation is the sample's.
-    """
-    return StepTime(
-        average_ps=float(durations.mean()),
-        standard_deviation_ps=float(durations.std(ddof=1)) if len(durations) > 1 else 0.0,
-        median_ps=median(durations),
-        minimum_ps=float(durations.min()),
-        maximum_ps=float(durations.max()),
-        count=len(durations),
-        source=source,
-        note=note,
-    )
+
+def spread(values: Floats) -> tuple[float, float, float, float, float]:
+    """Mean, standard deviation of the sample, median, least and largest of at least one value."""
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), deviation, median(values), float(values.min()), float(values.max())
+
+
+def complaints(summary: HostSummary) -> list[str]:
+    """Sentences on what is wrong with a host's file, and on what its profiler reported."""
+    found = [problem.sentence for problem in summary.problems]
+    return found + [f"the profiler reports: {text}" for text in summary.warnings]
 
 
 def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
     """Plain sentences about the profile itself: what is damaged, left out or missing."""
     found: list[str] = []
     for summary in summaries:
-        found += [problem.sentence for problem in summary.problems]
-        found += [f"the profiler reports: {text}" for text in summary.warnings]
-        found += summary.remarks
+        found += [*complaints(summary), *summary.remarks]
     if len(summaries) > 1:
         found += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
     found += remarks

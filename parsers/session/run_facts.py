@@ -22,11 +22,11 @@ import numpy as np
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.files.remote.urls import scheme_of
-from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules
+from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core, shortcoming
-from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.ops.host.events import ENVIRONMENT_PLANE, HOST_PLANE
 from tpuprof.parsers.steps.gpu.steps import gpu_type
 from tpuprof.parsers.steps.markers import (
     CoreSteps,
@@ -36,8 +36,8 @@ from tpuprof.parsers.steps.markers import (
     marked_steps,
     module_runs,
 )
+from tpuprof.parsers.steps.model import StepSource
 
-StepSource = Literal["steps", "modules"]
 HostTracing = Literal["off", "annotations", "python"]
 
 BUDGET_BYTES = 8 << 20
@@ -53,7 +53,6 @@ TOO_LARGE = "the lines of steps and modules are too large to read for this list"
 NAMES_LOOKED_AT = 20_000
 """Names of host events that are searched for calls of Python functions."""
 
-_ENVIRONMENT_PLANE = "Task Environment"
 _LONGEST_NS = 1 << 53
 _PYTHON_CALL = re.compile(r"\$.+:\d+ ")
 
@@ -233,7 +232,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
 
 def _environment(trace: Trace, budget: _Budget) -> Mapping[str, object]:
     """What the profiler recorded of the capture."""
-    plane = trace.plane(_ENVIRONMENT_PLANE)
+    plane = trace.plane(ENVIRONMENT_PLANE)
     return {} if plane is None or not budget.take(plane.end - plane.begin) else plane.stats
 
 
@@ -332,15 +331,9 @@ def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:
         return None
     totals: dict[str, int] = {}
     for label, duration in zip(runs.name, (runs.end_ps - runs.start_ps).tolist(), strict=True):
-        name = _without_id(label)
+        name = module_name(label)
         totals[name] = totals.get(name, 0) + duration
     return tuple(sorted(totals, key=lambda name: (-totals[name], name)))
-
-
-def _without_id(label: str) -> str:
-    """``jit_step`` of ``jit_step(123)``."""
-    name, bracket, number = label.rpartition("(")
-    return name if bracket and number.endswith(")") and number[:-1].lstrip("-").isdigit() else label
 
 
 def _hlo(trace: Trace, budget: _Budget) -> tuple[bool, tuple[str, ...] | None]:

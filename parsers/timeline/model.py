@@ -173,8 +173,6 @@ class Track:
         """Time in which at least one event ran."""
         if self.depth == 1:
             return int((self.end_ps - self.start_ps).sum())
-        from tpuprof.parsers.timeline.model import busy_between  # noqa: PLC0415 - it builds on this module
-
         return busy_between(self, *self.span)
 
     @cached_property

@@ -173,10 +173,10 @@ def _programs(plane: Plane) -> Iterator[tuple[int, str, _Stored]]:
             program = int(fields.value[at[_PROGRAM_ID], row])
         index = at[holds[0]]
         place = _Stored(table.body, int(fields.value[index, row]), int(fields.length[index, row]))
-        yield program & _UINT64, _module_name(table.name(row)), place
+        yield program & _UINT64, module_name(table.name(row)), place
 
 
-def _module_name(label: str) -> str:
+def module_name(label: str) -> str:
     """``jit_step`` of ``jit_step(123)``; a name without an id stays as it is."""
     name, bracket, number = label.rpartition("(")
     return name if bracket and number.endswith(")") and number[:-1].lstrip("-").isdigit() else label

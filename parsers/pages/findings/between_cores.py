@@ -10,9 +10,10 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
-from tpuprof.parsers.pages.findings.words import plural, share, short, time
+from tpuprof.parsers.pages.words import share, short, time
 from tpuprof.parsers.steps.grid import breakdowns
 
 LEAST_COLLECTIVE = 0.05
@@ -80,7 +81,7 @@ def _largest(evidence: Evidence, budget: Budget, rows: Rows) -> list[str]:
     table, row = evidence.table, int(rows[0])
     times = budget.op_ps(table, rows, "collective")
     name = short(table.name[row], _LONGEST_NAME)
-    which = "The largest of " + plural(len(rows), "op") if len(rows) > 1 else "The only op"
+    which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
     words = f"{which} is {name}{op_words(table, row)}, {budget.amount(float(times[0]))}."
     if "-done" not in name:
         return [words]
@@ -183,7 +184,7 @@ def straggling(budget: Budget) -> Claim:
         "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it.",
         [
             f"It computes {time(chosen.busy_ps)} a step, the median of the others {time(chosen.others_ps)}; "
-            f"so in {chosen.steps:,} of {plural(len(steps.names), 'step')}.",
+            f"so in {chosen.steps:,} of {counted(len(steps.names), 'step')}.",
             f"The others are {time(chosen.collective_ps)} longer in collectives, {time(chosen.idle_ps)} longer idle.",
             f"It has most more of {kind} ops, {time(excess)} a step." if excess > 0 else "",
         ],

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, Place
-from tpuprof.parsers.pages.findings.words import share, tail, time
+from tpuprof.parsers.pages.words import share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 

@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget, Rows, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
-from tpuprof.parsers.pages.findings.words import plural, share, short, size, times
+from tpuprof.parsers.pages.words import share, short, size, times
 
 LEAST_COPIES = 0.03
 """Every program copies a little; from this share of the time on it pays to look which layouts disagree."""
@@ -84,7 +85,7 @@ def layout_copies(evidence: Evidence, budget: Budget, offloaded: Rows) -> Findin
         worth,
         "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
         [
-            f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {plural(len(rows), 'op')}.",
+            f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {counted(len(rows), 'op')}.",
             f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, first)}, {budget.amount(float(op_ps[0]))}.",
             *_shape_words(table, first, shapes),
         ],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, Kind, Place
-from tpuprof.parsers.pages.findings.words import multiple, plural, short, time
+from tpuprof.parsers.pages.words import multiple, short, time
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2
@@ -73,7 +74,7 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
         f"Time of the slow steps above the median, divided by the number of steps{without}.",
         [
             f"Step {name} takes {time(float(steps.longest_ps[worst]))}, the median {time(usual)}; "
-            f"{plural(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
+            f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
             _differs({part: float(values[worst]) for part, values in more.items()}, float(excess[worst])),
             _ops(steps.grid.slow_ops, name, float(excess[worst])),
         ],

@@ -9,10 +9,11 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, median, no_ints, union
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.host.activity import Compilation
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, GapActivity, Place
-from tpuprof.parsers.pages.findings.words import ordinal, plural, share, short, time
+from tpuprof.parsers.pages.words import ordinal, share, short, time
 
 LEAST_INPUT = 0.05
 """XProf calls a program moderately input-bound from this share of step time on."""
@@ -137,7 +138,7 @@ def _input_title(waits: Floats, pattern: _Pattern | None) -> str:
         return f"Every {ordinal(pattern.period)} step waits for input"
     if len(waits) > 2 and median(waits) <= _QUIET * waits.mean():  # most steps do not wait at all
         long = int((waits >= waits.mean()).sum())
-        return f"{long} of {plural(len(waits), 'step')} {'waits' if long == 1 else 'wait'} for input"
+        return f"{long} of {counted(len(waits), 'step')} {'waits' if long == 1 else 'wait'} for input"
     return "Steps wait for input"
 
 
@@ -216,7 +217,7 @@ def _gap_title(gaps: GapActivity, everything: float, step: str | None) -> tuple[
 def _longest(gaps: GapActivity) -> str:
     if gaps.longest_ps is None or gaps.count <= 0:
         return ""
-    return f"{plural(gaps.count, 'long gap')} on the core that is idle most, the longest {time(gaps.longest_ps)}."
+    return f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(gaps.longest_ps)}."
 
 
 def _idlest(by_step: Floats, step: str) -> str:
@@ -241,7 +242,7 @@ def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
     found = [
         f"Meanwhile {short(activity.thread, _LONGEST_NAME) or 'a host thread'} is in "
         f"{short(activity.name, _LONGEST_NAME)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
-        f"idle time ({plural(activity.occurrences, 'time')})."
+        f"idle time ({counted(activity.occurrences, 'time')})."
         for activity in named[:_MOST_NAMED]
     ]
     return found if working else [*found, "The host's threads only wait, so its events do not say why."]
@@ -272,12 +273,12 @@ def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float
     worst = int(found.idle_ps.argmax())
     finding = budget.finding(
         "compilation",
-        f"The host compiles during the {'capture' if steps is None else 'steps'} ({plural(len(found.names), 'time')})",
+        f"The host compiles during the {'capture' if steps is None else 'steps'} ({counted(len(found.names), 'time')})",
         worth,
         "Time without any op on any core while the host traced, lowered or compiled a program"
         f"{'' if steps is None else ', divided by the number of steps'}.",
         [
-            f"{plural(len(found.names), 'compilation')} took {time(float(found.length_ps.sum()))}; "
+            f"{counted(len(found.names), 'compilation')} took {time(float(found.length_ps.sum()))}; "
             f"meanwhile the device was idle for {time(float(found.idle_ps.sum()))}.",
             f"The worst is {short(found.names[worst], _LONGEST_NAME)}, {time(float(found.length_ps[worst]))}"
             f"{'' if step is None else f', in step {step}'}.",

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget, op_words
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.moving import op_shapes
-from tpuprof.parsers.pages.findings.words import plural, share, short, size
+from tpuprof.parsers.pages.words import share, short, size
 
 LEAST_MATRIX_OP = 0.05
 """Share of the time from which on an op's shapes are looked at: each program that is, is parsed for it."""
@@ -168,7 +169,7 @@ def memory_bound(evidence: Evidence, budget: Budget) -> Finding | None:
         worth,
         basis,
         [
-            f"HBM, at {share(rate)} of its peak, holds up {plural(len(rows), 'op')} without matrix products, "
+            f"HBM, at {share(rate)} of its peak, holds up {counted(len(rows), 'op')} without matrix products, "
             f"{budget.amount(together)} together.",
             f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, int(rows[0]))}, "
             f"{budget.amount(float(op_ps[0]))}.",

@@ -18,9 +18,9 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, step_time, warnings_of, why_no_ops
-from tpuprof.parsers.pages.findings.words import share, time
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict, percent_of
+from tpuprof.parsers.pages.common import NO_DEVICE, common_steps, complaints, step_time, warnings_of, why_no_ops
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.words import percent_of, share, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
 
@@ -238,8 +238,7 @@ def _part_percent(parts: Floats | None, *names: Part) -> float | None:
 
 
 def _problems(summary: HostSummary) -> tuple[str, ...]:
-    found = [problem.sentence for problem in summary.problems]
-    found += [f"the profiler reports: {text}" for text in summary.warnings]
+    found = complaints(summary)
     if not summary.core_count and not summary.gpu_count:
         found.append(NO_DEVICE)
     return tuple(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.model import StepTime
 
 Part = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
@@ -21,11 +22,6 @@ PARTS: tuple[Part, ...] = ("compute", "input", "output", "transfer", "collective
 """They add up to the step."""
 
 Verdict = Literal["straggler", "even", "uneven", "unknown"]
-
-
-def percent_of(part: float, whole: float) -> float | None:
-    """A share in percent; None of nothing."""
-    return 100.0 * part / whole if whole > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

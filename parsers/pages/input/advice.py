@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT, InputCategory, XprofCategory
+from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
+from tpuprof.parsers.pages.input.model import InputOp
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.grid import InputSource
 
@@ -80,15 +81,6 @@ MUCH_WAITING = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
-    """What advice looks at of an op."""
-
-    name: str
-    category: XprofCategory | InputCategory
-    self_ps: int
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
     """How the steps wait, where that is known: the step that waits most, its share and the median step's, 0-100."""
 
@@ -99,7 +91,7 @@ class Waiting:
 
 def advice_of(
     parts: Mapping[str, float],
-    ops: Sequence[Advised],
+    ops: Sequence[InputOp],
     bottleneck: Bottleneck,
     source: InputSource | None,
     waiting: Waiting | None,
@@ -133,7 +125,7 @@ def _nothing_to_do(waiting: Waiting | None) -> tuple[str, ...]:
     return (words, f"{stands}{waiting.usual:.1f}%. See what the host did before it.")
 
 
-def _about(part: str, ops: Sequence[Advised]) -> tuple[str, ...]:
+def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
     """On a part, with the op to begin with."""
     name = _name_in(part, ops)
     if name is None:
@@ -143,7 +135,7 @@ def _about(part: str, ops: Sequence[Advised]) -> tuple[str, ...]:
     return (_PARTS[part].format(op=name, hint=hint), *([_INSIDE] if part == WAIT else []))
 
 
-def _largest(parts: Mapping[str, float], ops: Sequence[Advised]) -> str | None:
+def _largest(parts: Mapping[str, float], ops: Sequence[InputOp]) -> str | None:
     """The part to begin with: moving data where that takes longer than waiting for it, else what makes the data."""
     feeding = {kind: sum(op.self_ps for op in ops if op.category == kind) for kind in (WAIT, TRANSFER, PRODUCE)}
     if feeding[TRANSFER] > max(feeding[WAIT], *parts.values(), 0):
@@ -154,7 +146,7 @@ def _largest(parts: Mapping[str, float], ops: Sequence[Advised]) -> str | None:
     return best if feeding[best] else None
 
 
-def _name_in(part: str, ops: Sequence[Advised]) -> str | None:
+def _name_in(part: str, ops: Sequence[InputOp]) -> str | None:
     """The op of a part with the most self time; one that only waits for the stage before it (prefetch) comes last."""
     rows = [op for op in ops if op.category == part and op.self_ps > 0]
     if not rows:

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
-from tpuprof.parsers.pages.common import common_steps
-from tpuprof.parsers.pages.input.advice import Advised, Waiting, advice_of
+from tpuprof.parsers.pages.common import common_steps, spread
+from tpuprof.parsers.pages.input.advice import Waiting, advice_of
 from tpuprof.parsers.pages.input.model import (
     InfeedPercent,
     InputBreakdown,
@@ -32,6 +32,7 @@ from tpuprof.parsers.pages.input.model import (
     StepWait,
 )
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED
@@ -92,7 +93,7 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
         bottleneck=bottleneck,
         next_steps=advice_of(
             parts=_parts(breakdown),
-            ops=[Advised(op.name, op.category, op.self_ps) for op in ops],
+            ops=ops,
             bottleneck=bottleneck,
             source=None if grid is None else grid.input_source,
             waiting=None if infeed is None else _waiting(steps, infeed),
@@ -116,13 +117,7 @@ def _infeed_percent(steps: Sequence[StepWait]) -> InfeedPercent | None:
     worst = np.array([step.percent_maximum for step in steps if step.percent_maximum is not None], np.float64)
     if not len(worst):
         return None
-    return InfeedPercent(
-        average=float(worst.mean()),
-        standard_deviation=float(worst.std(ddof=1)) if len(worst) > 1 else 0.0,
-        median=median(worst),
-        minimum=float(worst.min()),
-        maximum=float(worst.max()),
-    )
+    return InfeedPercent(*spread(worst))
 
 
 def _waiting(steps: Sequence[StepWait], infeed: InfeedPercent) -> Waiting:
@@ -172,7 +167,7 @@ def _input_ops(host: HostOps) -> list[InputOp]:
     ops = []
     for name, category, stage, count, total, own in zip(host.name, categories, *columns, strict=True):
         if category:
-            shares = (_percent(total, everything), _percent(own, everything))
+            shares = (percent_of(total, everything) or 0.0, percent_of(own, everything) or 0.0)
             ops.append(InputOp(name, category, "input_op", stage, count, total, own, *shares))
     return sorted(ops, key=lambda op: (-op.self_ps, op.name))
 
@@ -182,13 +177,9 @@ def _feed_ops(rows: InputRows) -> list[InputOp]:
     columns = (rows.occurrences.tolist(), rows.total_ps.tolist(), rows.self_ps.tolist())
     ops = []
     for name, category, count, total, own in zip(rows.name, rows.category, *columns, strict=True):
-        shares = (_percent(total, everything), _percent(own, everything))
+        shares = (percent_of(total, everything) or 0.0, percent_of(own, everything) or 0.0)
         ops.append(InputOp(name, category, "device_feed", 0, count, total, own, *shares))
     return ops
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else 0.0
 
 
 def _breakdown(ops: Sequence[InputOp], enqueue_ratio: float | None) -> InputBreakdown | None:

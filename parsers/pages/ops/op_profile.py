@@ -25,6 +25,7 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
+from tpuprof.parsers.pages.words import share
 
 Grouping = Literal["program", "category", "provenance"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
@@ -332,22 +333,17 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     worst = int(wasted.argmax())
     idle = ops.idle_ps / ops.total_ps if with_idle and ops.total_ps else 0.0
     if idle > max(MUCH_IDLE, float(wasted[worst])):
-        return f"{_overall(tree)} Look first at the idle time: {_percent(idle)} of the cores' time."
+        return f"{_overall(tree)} Look first at the idle time: {share(idle)} of the cores' time."
     if not wasted[worst]:
         return _overall(tree)
     row = int(tree.row[worst])
-    bound, reached = ops.rates.bound_name(row), _percent(float(ops.rates.efficiency[row]))
+    bound, reached = ops.rates.bound_name(row), share(float(ops.rates.efficiency[row]))
     why = "no FLOPs or bytes are counted for it" if bound == "unknown" else f"at {reached} of what {bound} allows"
-    share = _percent(float(tree.time_fraction[worst]))
-    return f"{_overall(tree)} Look first at {tree.name[worst]}: {share} of all time, {why}."
+    part = share(float(tree.time_fraction[worst]))
+    return f"{_overall(tree)} Look first at {tree.name[worst]}: {part} of all time, {why}."
 
 
 def _overall(tree: OpTree) -> str:
     flops, hbm = float(tree.rates.flops_utilization[0]), float(tree.rates.bandwidth_utilization[0, 0])
-    parts = [f"{what} {_percent(value)}" for value, what in ((flops, "FLOPS"), (hbm, "HBM")) if np.isfinite(value)]
+    parts = [f"{what} {share(value)}" for value, what in ((flops, "FLOPS"), (hbm, "HBM")) if np.isfinite(value)]
     return f"{', '.join(parts)} of peak." if parts else "No peaks are known."
-
-
-def _percent(fraction: float) -> str:
-    """With one decimal; what is not zero never reads as zero."""
-    return "<0.1%" if 0 < fraction < 0.0005 else f"{100 * fraction:.1f}%"

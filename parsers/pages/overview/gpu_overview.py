@@ -20,6 +20,7 @@ from tpuprof.parsers.pages.overview.bottleneck import (
 )
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import host_figures
+from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
@@ -156,8 +157,8 @@ def _performance(
         device_op_percent=figures["op_placement.device_percent"][0],
         eager_host_percent=figures["eager_percent.host"][0],
         eager_device_percent=None,
-        bits16_percent=100.0 * bits16 / (bits16 + bits32) if bits16 + bits32 else None,
-        bits32_percent=100.0 * bits32 / (bits16 + bits32) if bits16 + bits32 else None,
+        bits16_percent=percent_of(bits16, bits16 + bits32),
+        bits32_percent=percent_of(bits32, bits16 + bits32),
     )
 
 

@@ -14,6 +14,7 @@ from tpuprof.parsers.ops.roofline import WORK, work_of
 from tpuprof.parsers.ops.table import OpTable, framework_groups, most_frequent
 from tpuprof.parsers.pages.common import CommonSteps, device_of, step_time, why_no_ops
 from tpuprof.parsers.pages.overview.model import Performance
+from tpuprof.parsers.pages.words import percent_of
 
 Known = tuple[float | None, str]
 """A figure, and why it is unknown where it is."""
@@ -40,8 +41,8 @@ def performance_of(
     flops, bandwidth, roofline = _roofline(summaries, table, total)
     bits16, bits32 = _precision(table, modules)
     device: Mapping[str, Known] = {
-        "device_duty_cycle_percent": (_ratio(active, watched), "no device events"),
-        "device_idle_percent": (_ratio(total - busy, total), "no device events"),
+        "device_duty_cycle_percent": (percent_of(active, watched), "no device events"),
+        "device_idle_percent": (percent_of(total - busy, total), "no device events"),
         "mxu_utilization_percent": (_mean([s.mxu_percent for s in summaries]), no_counters.format("matrix unit")),
         "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), no_counters.format("HBM")),
         "flops_utilization_percent": flops,
@@ -77,10 +78,6 @@ def performance_of(
     )
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return 100.0 * part / whole if whole > 0 else None
-
-
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
@@ -95,11 +92,11 @@ def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:
     if not any(host.type):  # the allocator's placeholders are no ops
         host = merge_host_ops([])
     on_host = int(host.occurrences.sum())
-    eager = _ratio(int(host.self_ps[host.is_eager].sum()), int(host.self_ps.sum())) if host.marks_eager else None
+    eager = percent_of(int(host.self_ps[host.is_eager].sum()), int(host.self_ps.sum())) if host.marks_eager else None
     return {
-        "host_idle_percent": (_ratio(host.idle_ps, host.whole_ps), NO_HOST_OPS),
-        "op_placement.host_percent": (_ratio(on_host, on_host + on_device) if on_host else None, NO_HOST_OPS),
-        "op_placement.device_percent": (_ratio(on_device, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "host_idle_percent": (percent_of(host.idle_ps, host.whole_ps), NO_HOST_OPS),
+        "op_placement.host_percent": (percent_of(on_host, on_host + on_device) if on_host else None, NO_HOST_OPS),
+        "op_placement.device_percent": (percent_of(on_device, on_host + on_device) if on_host else None, NO_HOST_OPS),
         "eager_percent.host": (eager, NO_EAGER if len(host) else NO_HOST_OPS),
         "eager_percent.device": (None, NO_EAGER),
     }
@@ -119,7 +116,7 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
             times[bits] = times.get(bits, 0) + int(table.self_ps[row])
     everything = sum(times.values())
     reason = "no matrix op's types are known: the profile holds no HLO for it"
-    return (_ratio(times.get(16, 0), everything), reason), (_ratio(times.get(32, 0), everything), reason)
+    return (percent_of(times.get(16, 0), everything), reason), (percent_of(times.get(32, 0), everything), reason)
 
 
 def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -> tuple[Known, Known, Known]:

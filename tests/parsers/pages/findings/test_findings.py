@@ -22,8 +22,8 @@ from tpuprof.parsers.ops.host.activity import Activity, Compilation
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
-from tpuprof.parsers.pages.findings.words import ordinal, share, short, tail, time, times
 from tpuprof.parsers.pages.overview.overview import evidence_of
+from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path

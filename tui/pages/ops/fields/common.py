@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import UNKNOWN_BOUND, Rates
-from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
@@ -93,11 +93,6 @@ def short_program(name: str, glyphs: Glyphs) -> str:
     if not bracket or len(number) <= 9 or not number[:-1].isdigit():
         return name
     return f"{module}({glyphs.ellipsis}{number[-5:]}"
-
-
-def is_rematerialized(page: OpsPage, row: int) -> bool:
-    """Whether the compiler or JAX computes the op a second time to save memory, told by its names as XProf does."""
-    return ".remat" in page.table.name[row] or "rematted_computation" in page.table.framework_op[row]
 
 
 def memory_words(memory: str) -> str:

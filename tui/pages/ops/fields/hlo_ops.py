@@ -29,7 +29,6 @@ from tpuprof.tui.pages.ops.fields.common import (
     WORK_RATES,
     Names,
     divide,
-    is_rematerialized,
     name_fields,
     picked,
     rate_fields,
@@ -118,7 +117,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     Field(
         "remat",
         FLAG,
-        lambda page, rows: [is_rematerialized(page, row) for row in rows],
+        lambda page, rows: [page.table.is_rematerialized(row) for row in rows],
         "whether the op is computed a second time to save memory, told by its names as XProf does",
         screen=OnScreen("remat", "remat", 5),
     ),

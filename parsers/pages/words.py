@@ -1,4 +1,4 @@
-"""Figures in the sentences of findings."""
+"""Figures and names as the sentences of pages have them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def time(ps: float) -> str:
     value = ps / factor
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{decimals}f} {unit}"
+
+
+def percent_of(part: float, whole: float) -> float | None:
+    """A share in percent, 0-100; None where there is no whole."""
+    return 100.0 * part / whole if whole > 0 else None
 
 
 def share(fraction: float) -> str:
@@ -52,11 +57,6 @@ def tail(path: str, most: int = 60) -> str:
         return path
     end = path[3 - most :]
     return "..." + end[max(end.find("/"), 0) :]
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 gap``, ``14 gaps``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def ordinal(number: int) -> str:
