@@ -31,7 +31,7 @@ from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]
-"""Program id and symbol id of an op, or program id and name of one without ids: what `ops.table.merge_tables` goes by."""
+"""Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -28,9 +28,6 @@ from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
 
 LARGEST_BYTES = 2**31 - 1
 """No protobuf message may be larger, so neither writer nor reader can have one that is."""
-
-OnProgress = Callable[[int, int], None]
-"""Called with bytes read and bytes in all."""
 
 _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
@@ -91,12 +88,11 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     return (_named(path, found.st_size).file,)
 
 
-def read_hlo_file(file: HloFile, on_progress: OnProgress | None = None) -> HloModule:
+def read_hlo_file(file: HloFile) -> HloModule:
     """Reads a module.
 
     Args:
-        file: of `find_hlo_files`.
-        on_progress: told of every chunk.
+        file: one that `find_hlo_files` gave.
 
     Raises:
         ProfileError: `not_found`, `unreadable` or `not_a_file`, `empty_file`, `too_large`, `truncated` (a gzip stream
@@ -108,7 +104,7 @@ def read_hlo_file(file: HloFile, on_progress: OnProgress | None = None) -> HloMo
         if size > LARGEST_BYTES:
             raise _too_large(name, f"has {size:,} bytes")
         # A hole at the start, as in a file that was set aside and not written: no message begins so.
-        data = b"" if os.pread(descriptor, 1, 0) == b"\0" else _content(descriptor, size, name, on_progress)
+        data = b"" if os.pread(descriptor, 1, 0) == b"\0" else _content(descriptor, size, name)
     if not size:
         raise ProfileError("empty_file", f"{name} is empty.", _AGAIN_HINT)
     proto = _decoded(data)
@@ -212,7 +208,7 @@ def _opened(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _content(descriptor: int, size: int, name: str, on_progress: OnProgress | None) -> bytes:
+def _content(descriptor: int, size: int, name: str) -> bytes:
     """All of a file, inflated where it begins like gzip."""
     out = bytearray()
     inflater = zlib.decompressobj(wbits=31) if os.pread(descriptor, 2, 0) == GZIP_MAGIC else None
@@ -227,8 +223,6 @@ def _content(descriptor: int, size: int, name: str, on_progress: OnProgress | No
             out += data
         else:
             _inflate(inflater, data, out, limit, name)
-        if on_progress is not None:
-            on_progress(at, size)
     if inflater is not None and not inflater.eof:
         sentence = f"{name} is cut: its gzip stream ends early, after {len(out):,} bytes of the module."
         raise ProfileError("truncated", sentence, _AGAIN_HINT)

@@ -125,11 +125,11 @@ class ColumnRoom:
     is never written takes no memory.
     """
 
-    def __init__(self, stats: int, places: bool, capacity: int = FIRST_ROOM) -> None:
+    def __init__(self, stats: int, places: bool) -> None:
         self._stats = stats
         self._places = places
         self._wide = False
-        self.columns = self._allocate(capacity)
+        self.columns = self._allocate(FIRST_ROOM)
         self.count = 0
         self.seen = 0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
@@ -95,28 +94,19 @@ class FileSource:
         self.close()
 
 
-def open_source(
-    path: str,
-    on_bytes: Callable[[int, int | None], None] = lambda _done, _total: None,
-    is_cancelled: Callable[[], bool] = lambda: False,
-) -> ByteSource:
+def open_source(path: str) -> ByteSource:
     """Opens a profile file; gzip is recognised by its first bytes, not by its name.
 
     A URL is fetched first, into the cache of `parsers.files.remote.cache`, unless a copy of it is there.
 
-    Args:
-        on_bytes: called while that goes on with the bytes that are here and all that there are (None where unknown).
-        is_cancelled: polled while that goes on.
-
     Raises:
         ProfileError: `not_found`, `unreadable`, or `not_a_file` for what is no regular file; for a URL what
             `parsers.files.remote.cache.open_remote` raises.
-        Cancelled: `is_cancelled` said so.
     """
     if scheme_of(path) and not os.path.lexists(path):
         from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
-        return _source(open_remote(path, on_bytes, is_cancelled), shown(path))
+        return _source(open_remote(path), shown(path))
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

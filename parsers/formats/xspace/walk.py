@@ -47,7 +47,7 @@ class Window:
         return self.data[int(self.begin[index]) - self.base : int(self.end[index]) - self.base]
 
 
-def windows(source: ByteSource, begin: int, end: int, window: int = WINDOW) -> Iterator[Window]:
+def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
     """Yields the fields of the message body at `[begin, end)` of the source.
 
     A payload that reaches past its window is jumped over, not read. The walk ends at the end of the body, of the
@@ -56,7 +56,7 @@ def windows(source: ByteSource, begin: int, end: int, window: int = WINDOW) -> I
     at = begin
     stop = min(end, source.size)
     while at < stop:
-        data = source.read(at, min(window, stop - at))
+        data = source.read(at, min(WINDOW, stop - at))
         if not data:
             break
         fields = split_fields(data)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import grid
 from tests.support.build import PlaneBuilder, tpu_plane
+from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
@@ -21,7 +22,6 @@ from tpuprof.parsers.pages.common import (
     NO_OPS,
     common_steps,
     device_of,
-    median,
     step_time,
     warnings_of,
     why_no_ops,

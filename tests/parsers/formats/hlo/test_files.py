@@ -185,14 +185,10 @@ def test_each_kind_of_message_is_read(tmp_path: Path, zipped: bool) -> None:
         assert has_assignment(module) == (kind != "module")
 
 
-def test_progress_is_told_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_module, "_CHUNK", 100)
     for data in (whole().SerializeToString(), gzip.compress(whole().SerializeToString())):
-        told: list[tuple[int, int]] = []
-        file = only(write(tmp_path / "x.pb", data))
-        assert read_hlo_file(file, lambda done, total, told=told: told.append((done, total))).name == "jit_step"  # type: ignore[misc]
-        assert [done for done, _ in told] == [*range(100, len(data), 100), len(data)]
-        assert {total for _, total in told} == {len(data)}
+        assert read_hlo_file(only(write(tmp_path / "x.pb", data))).name == "jit_step"
 
 
 @pytest.mark.parametrize(
