@@ -17,7 +17,6 @@ from functools import cached_property
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
@@ -198,7 +197,13 @@ class Plane:
         lines: list[Line] = []
         self._entries: dict[int, list[tuple[Int64s, Int64s]]] = {4: [], 5: [], 6: []}
         for window in windows(source, begin, self.end):
-            self._take_window(window.number, window.wire, window.begin, window.end, lines)
+            is_len = window.wire == LEN
+            for at in np.flatnonzero(is_len & (window.number == 3)).tolist():
+                lines.append(Line(self, int(window.begin[at]), int(window.end[at])))
+            for field, spans in self._entries.items():
+                chosen = is_len & (window.number == field)
+                if chosen.any():
+                    spans.append((window.begin[chosen], window.end[chosen]))
             for at in np.flatnonzero(window.number <= 2).tolist():
                 if window.number[at] == 1 and window.wire[at] == VARINT:
                     self.id = varint(window.payload(at))
@@ -206,17 +211,6 @@ class Plane:
                     self.name = text(source.read(int(window.begin[at]), int(window.end[at] - window.begin[at])))
             self.broken_at, self.cut = window.broken_at, window.cut
         self.lines = tuple(lines)
-
-    def _take_window(
-        self, number: NDArray[np.uint32], wire: NDArray[np.uint8], begin: Int64s, end: Int64s, lines: list[Line]
-    ) -> None:
-        is_len = wire == LEN
-        for at in np.flatnonzero(is_len & (number == 3)):
-            lines.append(Line(self, int(begin[at]), int(end[at])))
-        for field, spans in self._entries.items():
-            chosen = is_len & (number == field)
-            if chosen.any():
-                spans.append((begin[chosen], end[chosen]))
 
     @property
     def is_cut(self) -> bool:

@@ -21,7 +21,7 @@ from tpuprof.parsers.pages.overview.bottleneck import (
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step, TopOp
 from tpuprof.parsers.pages.overview.performance import host_figures
 from tpuprof.parsers.pages.words import percent_of
-from tpuprof.parsers.steps.gpu.steps import GpuStep, GpuSummary
+from tpuprof.parsers.steps.gpu.steps import GpuSummary
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 TOP_OPS = 10
@@ -51,7 +51,9 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
     """
     gpus = [summary.gpu for summary in summaries if summary.gpu is not None]
     most = max(gpus, key=lambda gpu: len(gpu.steps))
-    steps = tuple(map(_step, most.steps))
+    steps = tuple(
+        Step(step.name, step.group_id, step.start_ps, step.duration_ps, step.breakdown) for step in most.steps
+    )
     unknown: dict[str, str] = {}
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(gpus) > 1 and steps:
@@ -85,23 +87,6 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_event_count=sum(op.occurrences for gpu in gpus for op in gpu.ops),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
-    )
-
-
-def _step(step: GpuStep) -> Step:
-    return Step(
-        name=step.name,
-        group_id=step.group_id,
-        start_ps=step.start_ps,
-        duration_ps=step.duration_ps,
-        breakdown=GenericBreakdown(
-            device_compute_ps=float(step.device_compute_ps),
-            device_to_device_ps=float(step.device_to_device_ps),
-            device_collectives_ps=float(step.device_collectives_ps),
-            input_ps=float(step.input_ps),
-            output_ps=float(step.output_ps),
-            all_other_ps=float(step.all_other_ps),
-        ),
     )
 
 

@@ -32,6 +32,7 @@ from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, integers_at, read_threads
 from tpuprof.parsers.steps.gpu.ops import OP_STATS, GpuOp, gpu_ops
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, Root, event_groups, is_grouped, recorded_groups
+from tpuprof.parsers.steps.model import GenericBreakdown
 
 STREAM_STATS = tuple(dict.fromkeys((*GROUP_STATS, *OP_STATS, "shape")))
 
@@ -56,19 +57,14 @@ class GpuStep:
         name: the root's name and step number, else the group's number, which XProf prints always.
         group_id: the group's number.
         start_ps, duration_ps: the longest span that it has on a GPU.
-        device_compute_ps, …: the parts of XProf's generic step that are not always 0; they add up to the duration.
+        breakdown: where the duration went; XProf's generic step, without the parts that are always 0.
     """
 
     name: str
     group_id: int
     start_ps: int
     duration_ps: int
-    device_compute_ps: int
-    device_to_device_ps: int
-    device_collectives_ps: int
-    input_ps: int
-    output_ps: int
-    all_other_ps: int
+    breakdown: GenericBreakdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,20 +319,15 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
         number = int(groups[at])
         spent = inside[at].tolist()
         duration = int(stop[at] - begin[at])
-        out.append(
-            GpuStep(
-                name=_name(number, roots),
-                group_id=number,
-                start_ps=int(begin[at]),
-                duration_ps=duration,
-                device_compute_ps=spent[_COMPUTE_16] + spent[_COMPUTE_32],
-                device_to_device_ps=spent[_BETWEEN],
-                device_collectives_ps=spent[_COLLECTIVE],
-                input_ps=spent[_FROM_HOST],
-                output_ps=spent[_TO_HOST],
-                all_other_ps=max(0, duration - sum(spent)),
-            )
+        breakdown = GenericBreakdown(
+            device_compute_ps=float(spent[_COMPUTE_16] + spent[_COMPUTE_32]),
+            device_to_device_ps=float(spent[_BETWEEN]),
+            device_collectives_ps=float(spent[_COLLECTIVE]),
+            input_ps=float(spent[_FROM_HOST]),
+            output_ps=float(spent[_TO_HOST]),
+            all_other_ps=float(max(0, duration - sum(spent))),
         )
+        out.append(GpuStep(_name(number, roots), number, int(begin[at]), duration, breakdown))
     return tuple(out), whole
 
 

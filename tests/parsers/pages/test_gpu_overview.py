@@ -63,12 +63,7 @@ def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int =
             group_id=at,
             start_ps=at * 100 * MS,
             duration_ps=100 * MS,
-            device_compute_ps=compute * MS,
-            device_to_device_ps=0,
-            device_collectives_ps=collectives * MS,
-            input_ps=input_ * MS,
-            output_ps=0,
-            all_other_ps=other * MS,
+            breakdown=GenericBreakdown(compute * MS, 0, collectives * MS, input_ * MS, 0, other * MS),
         )
         for at in range(steps)
     ]
