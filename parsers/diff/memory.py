@@ -28,12 +28,7 @@ def modules_memory(
         labels: for each row of a run's op table its program, ``jit_step(7)``.
     """
     return tuple(
-        _compared(
-            name,
-            _label(name, before.ops, labels[0]),
-            _label(name, after.ops, labels[1]),
-            modules,
-        )
+        _compared(name, _label(name, before.ops, labels[0]), _label(name, after.ops, labels[1]), modules)
         for name in _main_programs(before, after)
     )
 

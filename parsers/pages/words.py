@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 _UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
-_LETTERS = 28
+_LETTERS = 28  # of a name in a title
+_SENTENCE_LETTERS = 60
 
 
 def time(ps: float) -> str:
@@ -51,11 +52,16 @@ def short(name: str, most: int = _LETTERS) -> str:
     return name if len(name) <= most else name[: most - 3] + "..."
 
 
-def tail(path: str, most: int = 60) -> str:
+def sentence_name(name: str) -> str:
+    """A name for a sentence, where there is more room than in a title."""
+    return short(name, _SENTENCE_LETTERS)
+
+
+def tail(path: str) -> str:
     """A framework op or file for a sentence: where it is long its end, from a ``/`` on if there is one."""
-    if len(path) <= most:
+    if len(path) <= _SENTENCE_LETTERS:
         return path
-    end = path[3 - most :]
+    end = path[3 - _SENTENCE_LETTERS :]
     return "..." + end[max(end.find("/"), 0) :]
 
 

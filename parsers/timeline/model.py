@@ -24,13 +24,13 @@ from tpuprof.parsers.ops.op_metadata import OpSource
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
 """Classes of events; a class's index is its code in `EventNames.classes`."""
 
-TrackKind = Literal[
+TrackKind = Literal[  # in the order of the screen
     "steps",  # step markers of a core
     "modules",  # runs of HLO modules
     "scopes",  # framework name scopes, derived from the ops
     "framework_ops",  # framework ops, derived from the ops
-    "ops",  # HLO ops of a TensorCore or SparseCore
     "source",  # source lines, derived from the ops
+    "ops",  # HLO ops of a TensorCore or SparseCore
     "async",  # asynchronous ops, which overlap
     "traceme",  # what the core's runtime records
     "thread",  # a host thread

@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES, HAS_TEXT, EventColumns
-from tpuprof.parsers.formats.xspace.metadata import (
-    KIND_DOUBLE,
-    KIND_INT64,
-    KIND_UINT64,
-)
+from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE, KIND_INT64, KIND_UINT64
 from tpuprof.parsers.formats.xspace.source import ByteSource
 
 EVENTS_FIELD = 4

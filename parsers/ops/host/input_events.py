@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,9 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
-_ROLES: tuple[_Role, ...] = ("get_next", "iterator", "transfer", "drives", "manager")
+_ROLES: tuple[_Role, ...] = get_args(_Role)
 _GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER = range(len(_ROLES))
-_CATEGORIES: tuple[InputCategory, ...] = (WAIT, TRANSFER, PRODUCE)
+_CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
 _WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
 
 _COMPILED = tuple((role, re.compile(pattern)) for role, pattern in _NAMES)

@@ -128,10 +128,7 @@ def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     none = no_ints()
     stages = np.concatenate([none, *(part.stage_id for part in parts)])
     rows: dict[tuple[int, str], int] = {}
-    key = np.array(
-        [rows.setdefault(pair, len(rows)) for pair in zip(stages.tolist(), names, strict=True)],
-        np.int64,
-    )
+    key = np.array([rows.setdefault(pair, len(rows)) for pair in zip(stages.tolist(), names, strict=True)], np.int64)
     kinds = [""] * len(rows)
     for row, kind in zip(key.tolist(), types, strict=True):
         kinds[row] = kinds[row] or kind

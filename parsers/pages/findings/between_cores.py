@@ -11,9 +11,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes, described
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
-from tpuprof.parsers.pages.words import share, short, time
+from tpuprof.parsers.pages.words import sentence_name, share, short, time
 from tpuprof.parsers.steps.grid import breakdowns
 
 LEAST_COLLECTIVE = 0.05
@@ -38,7 +38,6 @@ _FEW = 4
 """Of so many cores one may be a straggler; with more of them the work is divided unevenly on purpose."""
 
 _BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
-_LONGEST_NAME = 60
 
 
 def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -> Finding | None:
@@ -80,12 +79,15 @@ def _largest(evidence: Evidence, budget: Budget, rows: Rows) -> list[str]:
         return []
     table, row = evidence.table, int(rows[0])
     times = budget.op_ps(table, rows, "collective")
-    name = short(table.name[row], _LONGEST_NAME)
+    name = sentence_name(table.name[row])
     which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
-    words = f"{which} is {name}{op_words(table, row)}, {budget.amount(float(times[0]))}."
+    words = f"{which} is {described(table, row)}, {budget.amount(float(times[0]))}."
     if "-done" not in name:
         return [words]
-    return [words, f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile."]
+    return [
+        words,
+        f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile.",
+    ]
 
 
 @dataclass(frozen=True, slots=True)

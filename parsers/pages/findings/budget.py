@@ -17,7 +17,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Kind, Place
-from tpuprof.parsers.pages.words import share, tail, time
+from tpuprof.parsers.pages.words import sentence_name, share, tail, time
 from tpuprof.parsers.steps.grid import StepGrid
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
@@ -206,8 +206,8 @@ def _step_times(grid: StepGrid) -> StepTimes | None:
     return StepTimes(grid.names, longest, class_ps, waits, parts[:, :, HOST_TRANSFER], grid)
 
 
-def op_words(table: OpTable, row: int) -> str:
-    """Where an op comes from, to stand behind its name: its framework op and source line, as far as known."""
+def described(table: OpTable, row: int) -> str:
+    """An op for a sentence: its name, and where it comes from as far as known (framework op, source line)."""
     source = table.texts("source", np.array([row]))[0]
-    parts = [tail(part) for part in (table.framework_op[row].rstrip(":"), source) if part]
-    return f" ({', '.join(parts)})" if parts else ""
+    origin = [tail(part) for part in (table.framework_op[row].rstrip(":"), source) if part]
+    return sentence_name(table.name[row]) + (f" ({', '.join(origin)})" if origin else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.device import Peaks
@@ -17,28 +17,17 @@ Kind = Literal[
     "input",
     "collective",
     "idle",
+    "compilation",
+    "straggler",
+    "slow-step",
+    "host-offload",
     "copy",
     "padding",
     "memory-bound",
-    "compilation",
-    "slow-step",
-    "straggler",
-    "host-offload",
 ]
 
-KINDS: tuple[Kind, ...] = (
-    "input",
-    "collective",
-    "idle",
-    "compilation",
-    "straggler",
-    "slow-step",
-    "host-offload",
-    "copy",
-    "padding",
-    "memory-bound",
-)
-"""All kinds; of findings that are worth the same the one that stands first here comes first."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All kinds; of findings that are worth the same the one whose kind comes first here comes first."""
 
 Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.budget import Budget, Rows, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, Rows, described
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
-from tpuprof.parsers.pages.words import share, short, size, times
+from tpuprof.parsers.pages.words import sentence_name, share, short, size, times
 
 LEAST_COPIES = 0.03
 """Every program copies a little; from this share of the time on it pays to look which layouts disagree."""
@@ -33,7 +33,6 @@ MOST_TEXT = 20_000
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
 _HOST_TRANSFER = re.compile(r"^host (send|recv)")
-_LONGEST_NAME = 60
 
 
 def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:
@@ -86,7 +85,7 @@ def layout_copies(evidence: Evidence, budget: Budget, offloaded: Rows) -> Findin
         "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
         [
             f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {counted(len(rows), 'op')}.",
-            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, first)}, {budget.amount(float(op_ps[0]))}.",
+            f"The largest is {described(table, first)}, {budget.amount(float(op_ps[0]))}.",
             *_shape_words(table, first, shapes),
         ],
         Place("op-profile", name),
@@ -129,7 +128,7 @@ def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> list[st
 
 
 def _text(shape: Shape) -> str:
-    return short(str(shape), _LONGEST_NAME)
+    return sentence_name(str(shape))
 
 
 def host_offload(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
@@ -154,9 +153,7 @@ def host_offload(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding
         row = int(rows[op_ps.argmax()])
         name = table.name[row]
         title, place = f"Host transfers stall the device: {short(name)}", Place("timeline", name)
-        largest = (
-            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, row)}, {budget.amount(float(op_ps.max()))}."
-        )
+        largest = f"The largest is {described(table, row)}, {budget.amount(float(op_ps.max()))}."
     return budget.finding(
         "host-offload",
         title,

@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.host.activity import Compilation
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, GapActivity, Place
-from tpuprof.parsers.pages.words import ordinal, share, short, time
+from tpuprof.parsers.pages.words import ordinal, sentence_name, share, short, time
 
 LEAST_INPUT = 0.05
 """XProf calls a program moderately input-bound from this share of step time on."""
@@ -47,7 +47,6 @@ LEAST_COMPILING = 0.01
 """Compilation is never part of a steady step, so that it counts from little on."""
 
 _MOST_NAMED = 3
-_LONGEST_NAME = 60
 _FAR = float(1 << 60)
 
 
@@ -162,7 +161,7 @@ def _infeed_of_capture(evidence: Evidence, budget: Budget) -> Finding | None:
         "The device waits for input",
         worth,
         "Time in infeed ops in the whole capture, mean over cores: it has no steps.",
-        [f"Infeed ops take {budget.amount(worth)}, most of all {short(table.name[rows[0]], _LONGEST_NAME)}."],
+        [f"Infeed ops take {budget.amount(worth)}, most of all {sentence_name(table.name[rows[0]])}."],
         Place("input"),
     )
 
@@ -230,7 +229,7 @@ def _in_flight(gaps: GapActivity, everything: float) -> str:
     if not gaps.async_op or gaps.async_ps <= 0:
         return ""
     part = share(min(1.0, gaps.async_ps / everything))
-    return f"Asynchronous op {short(gaps.async_op, _LONGEST_NAME)} is under way for {part} of the idle time."
+    return f"Asynchronous op {sentence_name(gaps.async_op)} is under way for {part} of the idle time."
 
 
 def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
@@ -240,8 +239,8 @@ def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
     named = working or list(gaps.activities)
     found = [
-        f"Meanwhile {short(activity.thread, _LONGEST_NAME) or 'a host thread'} is in "
-        f"{short(activity.name, _LONGEST_NAME)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
+        f"Meanwhile {sentence_name(activity.thread) or 'a host thread'} is in "
+        f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
         f"idle time ({counted(activity.occurrences, 'time')})."
         for activity in named[:_MOST_NAMED]
     ]
@@ -280,7 +279,7 @@ def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float
         [
             f"{counted(len(found.names), 'compilation')} took {time(float(found.length_ps.sum()))}; "
             f"meanwhile the device was idle for {time(float(found.idle_ps.sum()))}.",
-            f"The worst is {short(found.names[worst], _LONGEST_NAME)}, {time(float(found.length_ps[worst]))}"
+            f"The worst is {sentence_name(found.names[worst])}, {time(float(found.length_ps[worst]))}"
             f"{'' if step is None else f', in step {step}'}.",
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],

@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget, op_words
+from tpuprof.parsers.pages.findings.budget import Budget, described
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.findings.moving import op_shapes
 from tpuprof.parsers.pages.words import share, short, size
@@ -41,7 +41,6 @@ _LARGE = 1 << 20  # bytes of an array whose type matters
 _HBM, _VMEM = 0, 1  # memory spaces in layouts
 _MOST_READ = 20  # ops whose text is read for types
 _MOST_NAMED = 3
-_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def _padded_words(evidence: Evidence, budget: Budget, padded: _Padded) -> str:
         )
     )
     op_ps = float(budget.op_ps(table, np.array([padded.row]), "compute")[0])
-    name = f"{short(table.name[padded.row], _LONGEST_NAME)}{op_words(table, padded.row)}"
+    name = described(table, padded.row)
     most = f", most in {work.padded_dimension} ({work.meaning})" if work.padded_dimension else ""
     return f"{name} takes {budget.amount(op_ps)} and fills {share(padded.filled)}: {sizes}{most}."
 
@@ -171,8 +170,7 @@ def memory_bound(evidence: Evidence, budget: Budget) -> Finding | None:
         [
             f"HBM, at {share(rate)} of its peak, holds up {counted(len(rows), 'op')} without matrix products, "
             f"{budget.amount(together)} together.",
-            f"The largest is {short(name, _LONGEST_NAME)}{op_words(table, int(rows[0]))}, "
-            f"{budget.amount(float(op_ps[0]))}.",
+            f"The largest is {described(table, int(rows[0]))}, {budget.amount(float(op_ps[0]))}.",
             f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
             _bytes_words(table.hbm_bytes[rows], table.occurrences[rows].astype(np.float64)),
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.pages.words import percent_of
@@ -18,7 +18,7 @@ outfeed ops. transfer: in ops that send to the host or receive from it. collecti
 between cores too), as long as the core that is least in them. wait: in collectives, longer than that. idle: no op.
 """
 
-PARTS: tuple[Part, ...] = ("compute", "input", "output", "transfer", "collective", "wait", "idle")
+PARTS: tuple[Part, ...] = get_args(Part)
 """They add up to the step."""
 
 Verdict = Literal["straggler", "even", "uneven", "unknown"]

@@ -23,14 +23,7 @@ from tpuprof.parsers.ops.host.input_events import InputRows, merge_input_rows, x
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.common import common_steps, spread
 from tpuprof.parsers.pages.input.advice import Waiting, advice_of
-from tpuprof.parsers.pages.input.model import (
-    InfeedPercent,
-    InputBreakdown,
-    InputOp,
-    InputPipelinePage,
-    Stage,
-    StepWait,
-)
+from tpuprof.parsers.pages.input.model import InfeedPercent, InputBreakdown, InputOp, InputPipelinePage, Stage, StepWait
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.grid import StepGrid

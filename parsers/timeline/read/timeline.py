@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -75,20 +75,8 @@ _GPU_KINDS: dict[str, TrackKind] = {
     "Source code": "source",
 }
 """Lines that the profiler derives from a GPU's streams, by how their names end."""
-_ORDER: tuple[TrackKind, ...] = (
-    "steps",
-    "modules",
-    "scopes",
-    "framework_ops",
-    "source",
-    "ops",
-    "async",
-    "traceme",
-    "thread",
-    "stream",
-    "other",
-)
-_SECTIONS: tuple[SectionKind, ...] = ("core", "sparse_core", "gpu", "host", "other")
+_ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
+_SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def test_figures_have_three_digits_and_a_unit() -> None:
     assert [ordinal(number) for number in (2, 3, 4, 11, 21, 22, 112)] == [
         "other", "3rd", "4th", "11th", "21st", "22nd", "112th",
     ]  # fmt: skip
-    assert (short("a" * 40, 10), tail("a" * 40 + "b", 10)) == ("aaaaaaa...", "...aaaaaab")
+    assert (short("a" * 40, 10), tail("a" * 90 + "b")) == ("aaaaaaa...", "..." + "a" * 56 + "b")
 
 
 # --- whole profiles ------------------------------------------------------------------------------------------------
