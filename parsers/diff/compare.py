@@ -46,7 +46,7 @@ from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.parsers.pages.overview.model import Overview, Performance
+from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.session import Session
 
 FIGURES: tuple[tuple[str, str], ...] = (
@@ -361,7 +361,7 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, 
     """Those that one of the runs has at least."""
     found = []
     for key, label in FIGURES:
-        values = [_figure(run.page.performance, key) for run in runs]
+        values: list[float | None] = [getattr(run.page.performance, key) for run in runs]
         if values == [None, None]:
             continue
         for side, run, value in zip(("before", "after"), runs, values, strict=True):
@@ -370,11 +370,6 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, 
                 unknown[f"figures.{key}.{side}"] = reason
         found.append(KeyFigure(key, label, change(*values)))
     return tuple(found)
-
-
-def _figure(performance: Performance, key: str) -> float | None:
-    value: float | None = getattr(performance, key)
-    return value
 
 
 def _modules(

@@ -62,7 +62,7 @@ def worker_count(files: Sequence[HostFile]) -> int:
     wanted = _wanted_workers()
     if wanted is not None:
         return min(wanted, MOST_WORKERS, max(1, len(files)))
-    sizes = [_decoded_bytes(file) for file in files]
+    sizes = [file.size_bytes * (_GZIP_RATIO if file.gzipped else 1) for file in files]
     if len(files) < 2 or sum(sizes) < LEAST_BYTES:
         return 1
     workers = min(available_cores(), len(files), MOST_WORKERS)
@@ -82,10 +82,6 @@ def _wanted_workers() -> int | None:
         hint = f"{WORKERS_VARIABLE}=1 for one process, or unset it: as many as cores and memory allow"
         raise ProfileError("usage", sentence, hint, EXIT_USAGE)
     return int(text)
-
-
-def _decoded_bytes(file: HostFile) -> int:
-    return file.size_bytes * (_GZIP_RATIO if file.gzipped else 1)
 
 
 def available_memory() -> int | None:

@@ -101,7 +101,7 @@ class LatencyRow:
     cores: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferencePage:
     """Everything on the inference page; `unknown` says why under the dotted JSON key of what is None.
 
@@ -121,17 +121,17 @@ class InferencePage:
 
     hosts: tuple[str, ...]
     is_training: bool | None
-    source: InferenceSource | None
-    subject: str
-    sessions: int
-    batches: int
-    average: Latency | None
-    minimum_ps: int | None
-    maximum_ps: int | None
-    percentiles: tuple[Percentile, ...]
-    launches: Launches | None
-    sessions_per_second: float | None
-    rows: tuple[LatencyRow, ...]
+    source: InferenceSource | None = None
+    subject: str = ""
+    sessions: int = 0
+    batches: int = 0
+    average: Latency | None = None
+    minimum_ps: int | None = None
+    maximum_ps: int | None = None
+    percentiles: tuple[Percentile, ...] = ()
+    launches: Launches | None = None
+    sessions_per_second: float | None = None
+    rows: tuple[LatencyRow, ...] = ()
     note: str
     unknown: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -179,23 +179,12 @@ class _Head:
 
 
 def _empty(head: _Head, why: str) -> InferencePage:
-    unknown = dict.fromkeys(("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second"), why)
+    keys = ("source", "average", "minimum_ms", "maximum_ms", "launches", "sessions_per_second")
     return InferencePage(
         hosts=head.hosts,
         is_training=head.is_training,
-        source=None,
-        subject="",
-        sessions=0,
-        batches=0,
-        average=None,
-        minimum_ps=None,
-        maximum_ps=None,
-        percentiles=(),
-        launches=None,
-        sessions_per_second=None,
-        rows=(),
         note=f"There are no sessions: {why}.",
-        unknown=_with_training(unknown, head),
+        unknown=_with_training(dict.fromkeys(keys, why), head),
         warnings=head.warnings,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -69,12 +70,9 @@ def next_gap(
         wanted = np.where(step >= 0, lasting[np.maximum(step, 0)], some) * fraction
         long_ = end - start >= wanted
         start, end = start[long_], end[long_]
-    at = int(np.searchsorted(start, time_ps, side="right")) if direction > 0 else _last_before(start, time_ps)
-    return (int(start[at]), int(end[at])) if 0 <= at < len(start) else None
-
-
-def _last_before(start: Int64s, time_ps: int) -> int:
-    return int(np.searchsorted(start, time_ps, side="left")) - 1
+    side: Literal["right", "left"] = "right" if direction > 0 else "left"
+    gap = int(np.searchsorted(start, time_ps, side)) - (direction <= 0)
+    return (int(start[gap]), int(end[gap])) if 0 <= gap < len(start) else None
 
 
 def _filled(track: Track, lane: int) -> Intervals:

@@ -314,7 +314,8 @@ class _Stalls:
     @classmethod
     def of(cls, compilations: tuple[Compilation, ...]) -> _Stalls:
         """Only those that cost idle time."""
-        costly = sorted((one for one in compilations if one.idle_ps > 0 and one.duration_ps > 0), key=_begin)
+        costly = [one for one in compilations if one.idle_ps > 0 and one.duration_ps > 0]
+        costly.sort(key=lambda one: (one.start_ps, -one.duration_ps))
         if not costly:
             none = no_ints()
             return cls((), none, none, np.zeros(0))
@@ -327,10 +328,6 @@ class _Stalls:
         longest = [int(a + length[a:b].argmax()) for a, b in zip(first, [*first[1:], len(of)], strict=True)]
         names = tuple(costly[at].name for at in longest)
         return cls(names, begin, end, np.maximum.reduceat(idle, first))
-
-
-def _begin(compilation: Compilation) -> tuple[int, int]:
-    return compilation.start_ps, -compilation.duration_ps
 
 
 def _step_of(found: _Stalls, steps: StepTimes) -> str | None:

@@ -70,7 +70,7 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
     count = len(groups.name)
     table = ops.table
     self_ps = sum_by_key(groups.group, table.self_ps, count)
-    order = _by_self_time(groups.name, self_ps)
+    order = sorted(range(count), key=lambda group: (-int(self_ps[group]), groups.name[group]))
     total_ps = sum_by_key(groups.group, table.total_ps, count)
     normalized = np.bincount(groups.group, table.normalized_ps, minlength=count)
     occurrences = most_frequent(groups.group, table.occurrences, count)
@@ -78,6 +78,7 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
     main[groups.group[::-1]] = np.arange(len(table))[::-1]  # the ops come by self time: a group's first is its longest
     host = merge_host_ops(host_ops)
     work = summed_rows(work_of(table), groups.group, count)
+    of_host: list[OpClass] = ["host"] * len(host)
     nothing = np.full((len(host), WORK_COUNT), np.nan)
     self_fraction = np.concatenate([_fractions(self_ps[order], ops.total_ps), _fractions(host.self_ps, host.whole_ps)])
     times = np.concatenate([total_ps[order], host.total_ps])
@@ -86,7 +87,7 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
         name=(*(groups.name[at] for at in order), *host.name),
         type=(*(groups.type[at] for at in order), *host.type),
         is_host=np.repeat([False, True], [count, len(host)]),
-        op_class=(*(ops.op_class[main[at]] for at in order), *_host_classes(len(host))),
+        op_class=(*(ops.op_class[main[at]] for at in order), *of_host),
         occurrences=np.concatenate([occurrences[order], host.occurrences]),
         total_ps=times,
         self_ps=np.concatenate([self_ps[order], host.self_ps]),
@@ -106,15 +107,6 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
         unknown=_unknown(ops, host),
         warnings=ops.warnings,
     )
-
-
-def _host_classes(count: int) -> tuple[OpClass, ...]:
-    host: OpClass = "host"
-    return (host,) * count
-
-
-def _by_self_time(names: Sequence[str], self_ps: Int64s) -> list[int]:
-    return sorted(range(len(names)), key=lambda at: (-int(self_ps[at]), names[at]))
 
 
 def _fractions(times: Int64s, whole: int) -> Floats:
