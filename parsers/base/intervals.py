@@ -52,8 +52,8 @@ def medians(values: Floats) -> Floats:
     """float64[columns]: the median of each column of at least one row."""
     ordered = np.sort(values, axis=0)
     middle = len(ordered) // 2
-    found: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return found
+    middle_row: Floats = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return middle_row
 
 
 def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
@@ -97,8 +97,8 @@ def union_length(start: Int64s, end: Int64s) -> int:
         start, end = start[order], end[order]
     total = 0
     covered = np.iinfo(np.int64).min  # up to here time is covered, or passed
-    for at in range(0, len(start), _BLOCK):
-        begins, ends = start[at : at + _BLOCK], end[at : at + _BLOCK]
+    for first in range(0, len(start), _BLOCK):
+        begins, ends = start[first : first + _BLOCK], end[first : first + _BLOCK]
         reach = np.maximum(np.maximum.accumulate(ends), covered)
         fresh = begins.copy()  # where each interval begins to cover what none before it covers
         fresh[0] = max(int(fresh[0]), covered)
@@ -127,8 +127,8 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     kept_end = np.append(less_start, np.iinfo(np.int64).max)
     first = np.searchsorted(kept_end, start, side="right")
     last = np.searchsorted(kept_start, end, side="left")
-    of, at = ranges(first, last)
-    begins, ends = np.maximum(start[of], kept_start[at]), np.minimum(end[of], kept_end[at])
+    interval, gap = ranges(first, last)
+    begins, ends = np.maximum(start[interval], kept_start[gap]), np.minimum(end[interval], kept_end[gap])
     filled = ends > begins
     return begins[filled], ends[filled]
 
@@ -136,8 +136,8 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Intervals:
     """What disjoint intervals in order share with others of that kind, disjoint and in order too."""
     first, last = np.searchsorted(other_end, start, side="right"), np.searchsorted(other_start, end, side="left")
-    of, at = ranges(first, last)
-    return np.maximum(start[of], other_start[at]), np.minimum(end[of], other_end[at])
+    mine, other = ranges(first, last)
+    return np.maximum(start[mine], other_start[other]), np.minimum(end[mine], other_end[other])
 
 
 def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
@@ -145,10 +145,10 @@ def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     if not len(start):
         return np.zeros(len(times), np.int64)
     before = np.concatenate([[0], np.cumsum(end - start)])
-    at = np.searchsorted(start, times, side="right")  # intervals that began by then
-    last = np.maximum(at - 1, 0)
-    unfinished = np.where(at > 0, np.maximum(end[last] - times, 0), 0)
-    out: Int64s = before[at] - unfinished
+    begun = np.searchsorted(start, times, side="right")  # intervals that began by then
+    last = np.maximum(begun - 1, 0)
+    unfinished = np.where(begun > 0, np.maximum(end[last] - times, 0), 0)
+    out: Int64s = before[begun] - unfinished
     return out
 
 
@@ -159,6 +159,6 @@ def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
     """
     if not len(start):
         return np.full(len(times), -1, np.int64)
-    at = np.searchsorted(start, times, side="right") - 1
-    inside = (at >= 0) & (times < end[np.maximum(at, 0)])
-    return np.where(inside, at, -1).astype(np.int64)
+    latest = np.searchsorted(start, times, side="right") - 1
+    inside = (latest >= 0) & (times < end[np.maximum(latest, 0)])
+    return np.where(inside, latest, -1).astype(np.int64)

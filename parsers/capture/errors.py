@@ -68,24 +68,24 @@ def refused(address: Address, status: str, details: str) -> ProfileError:
         status: name of the gRPC status.
         details: the server's text, or gRPC's.
     """
-    said = _said(details)
+    answer = _said(details)
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
         hint = "wait for it to end, or stop it: one at a time, also those that the program takes itself"
         return failure("another_session", f"Another profile is being taken at {address}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
         hint = "a shorter time (--ms), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
-        return failure("too_large", f"The profile of {address} is too large to be sent{said}.", hint)
+        return failure("too_large", f"The profile of {address} is too large to be sent{answer}.", hint)
     if status == "UNIMPLEMENTED":
         return not_a_profiler(address)
     if status in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-        sentence = f"{address} wants to know who asks, and profiler servers don't{said}."
+        sentence = f"{address} wants to know who asks, and profiler servers don't{answer}."
         return failure("unauthenticated", sentence, "the port of the profiler server itself, or a tunnel to it: ssh -L")
     if status == "UNAVAILABLE":
-        sentence = f"The connection to {address} broke while it was tracing{said}."
+        sentence = f"The connection to {address} broke while it was tracing{answer}."
         return failure("connection_lost", sentence, "is the program still running?")
     if _NOT_GRPC.search(details):
         return not_a_profiler(address)
-    return failure("server_error", f"The profiler at {address} failed ({status}){said}.", "")
+    return failure("server_error", f"The profiler at {address} failed ({status}){answer}.", "")
 
 
 def not_a_profiler(address: Address) -> ProfileError:

@@ -108,10 +108,10 @@ class RunFolder:
             ProfileError: the system refuses.
         """
         with self._telling():
-            found = _largest_profile(folder)
-            if found is None:
+            profile = _largest_profile(folder)
+            if profile is None:
                 return None
-            with open(os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            with open(os.open(profile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 path, host = self.write(names, iter(lambda: file.read(_PIECE), b""))
             shutil.rmtree(folder, ignore_errors=True)
             return path, host, os.path.getsize(path)
@@ -162,12 +162,12 @@ class RunFolder:
 
 def _largest_profile(folder: str) -> str | None:
     """The path of the largest profile file in a folder; None where there is none, or no folder."""
-    found = []
+    profiles = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIX) and stat.S_ISREG((facts := entry.stat(follow_symlinks=False)).st_mode):
-                found.append((facts.st_size, entry.path))
-    return max(found)[1] if found else None
+                profiles.append((facts.st_size, entry.path))
+    return max(profiles)[1] if profiles else None
 
 
 def _sync(folder: str) -> None:

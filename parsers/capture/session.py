@@ -301,7 +301,7 @@ class _Job:
         if look is None:
             raise not_a_profile(self._address)
         self._say("writing", size_bytes=len(profile))
-        pieces = (profile[at : at + _WRITTEN_AT_ONCE] for at in range(0, len(profile), _WRITTEN_AT_ONCE))
+        pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
         path, host = self._run.write(self._names(look.hostname), pieces)
         return self._finish(path, host, len(profile), look.notes)
 

@@ -31,16 +31,18 @@ def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], differe
         different: the runs are of different programs, see `different_programs`.
     """
     a, b = sides
-    found: list[str] = []
+    sentences: list[str] = []
     if a.device_type != b.device_type:
         kinds = [side.device_type or "no device" for side in sides]
-        found.append(f"the devices differ: A ran on {kinds[0]}, B on {kinds[1]}")
+        sentences.append(f"the devices differ: A ran on {kinds[0]}, B on {kinds[1]}")
     if a.core_count != b.core_count:
         cores = f"A has {counted(a.core_count, 'core')}, B has {counted(b.core_count, 'core')}"
-        found.append(f"{cores}: times are those of the mean core, of whatever share of the work it has")
+        sentences.append(f"{cores}: times are those of the mean core, of whatever share of the work it has")
     if a.simulated != b.simulated:
-        found.append(f"the times of {'A' if a.simulated else 'B'} are simulated, those of the other run are measured")
-    return (*found, *_about_units(sides, basis), *_about_programs(sides, pairs, different))
+        sentences.append(
+            f"the times of {'A' if a.simulated else 'B'} are simulated, those of the other run are measured"
+        )
+    return (*sentences, *_about_units(sides, basis), *_about_programs(sides, pairs, different))
 
 
 def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
@@ -49,10 +51,10 @@ def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
         return [*_few_steps(sides), *_kinds_of_step(a, b)]
     missing = " and ".join(name for name, side in zip("AB", sides, strict=True) if side.why_no_steps)
     what = "runs of the module with the most time" if basis == "module run" else "whole captures"
-    found = [f"the steps of {missing} are unknown: {what} are compared, and what of a change is noise is unknown"]
+    sentences = [f"the steps of {missing} are unknown: {what} are compared, and what of a change is noise is unknown"]
     if basis == "module run" and a.unit_name != b.unit_name:
-        found.append(f"the module with the most time is not the same: {a.unit_name} in A, {b.unit_name} in B")
-    return found
+        sentences.append(f"the module with the most time is not the same: {a.unit_name} in A, {b.unit_name} in B")
+    return sentences
 
 
 def _few_steps(sides: Sequence[Side]) -> list[str]:
@@ -104,9 +106,9 @@ def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair])
     runs = (before, after)
     if not all(run.means.sum() > 0 for run in runs):
         return ""
-    found = {pair.before for pair in pairs if pair.after is not None}
-    others = {pair.after for pair in pairs if pair.before is not None}
-    shares = _akin(before, after, found), _akin(after, before, others)
+    matched_before = {pair.before for pair in pairs if pair.after is not None}
+    matched_after = {pair.after for pair in pairs if pair.before is not None}
+    shares = _akin(before, after, matched_before), _akin(after, before, matched_after)
     if max(shares) >= LEAST_AKIN:
         return ""
     names = [printable(_main_program(run)) for run in runs]
@@ -119,11 +121,13 @@ def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
     if _share(other, [op.program in _NO_NAME for op in other.ops]) >= LEAST_AKIN:
         return 1.0
     programs = {op.program for op in other.ops} | _NO_NAME
-    knows_origins = all(_share(one, [bool(op.framework_op) for op in one.ops]) >= _LEAST_KNOWN for one in (run, other))
+    knows_origins = all(
+        _share(side, [bool(op.framework_op) for op in side.ops]) >= _LEAST_KNOWN for side in (run, other)
+    )
     known = {key for op in other.ops if (key := _key(op, knows_origins)) is not None}
     keys = [_key(op, knows_origins) for op in run.ops]
-    akin = [at in matched or op.program in programs or keys[at] in known for at, op in enumerate(run.ops)]
-    tells = [is_akin or keys[at] is not None for at, is_akin in enumerate(akin)]
+    akin = [index in matched or op.program in programs or keys[index] in known for index, op in enumerate(run.ops)]
+    tells = [is_akin or keys[index] is not None for index, is_akin in enumerate(akin)]
     telling = _share(run, tells)
     return _share(run, akin) / telling if telling > 0 else 0.0
 

@@ -92,8 +92,8 @@ def compare(
     basis = _basis(sides)
     bounds = typical_bounds(*(run.step_ps for run in sides)) if basis == "step" else None
     times = [
-        _measured(run, basis, bounds[at] if bounds is not None else None, on_progress, is_cancelled)
-        for at, run in enumerate(sides)
+        _measured(run, basis, bounds[index] if bounds is not None else None, on_progress, is_cancelled)
+        for index, run in enumerate(sides)
     ]
     return _diff(sides, basis, bounds, times, host)
 
@@ -176,7 +176,9 @@ def _diff(
     unknown: dict[str, str] = {}
     before, after = times
     names = _names([run.session.run for run in runs])
-    sides = [_side(run, names[at], basis, bounds[at] if bounds is not None else None) for at, run in enumerate(runs)]
+    sides = [
+        _side(run, names[index], basis, bounds[index] if bounds is not None else None) for index, run in enumerate(runs)
+    ]
     steps = _steps(runs, bounds)
     if steps is None:
         unknown["steps"] = "; ".join(
@@ -267,17 +269,17 @@ def _steps(runs: Sequence[_Run], bounds: tuple[Bounds, Bounds] | None) -> Steps 
     )
 
 
-def _less(one: Change, other: Change) -> Change:
+def _less(whole: Change, part: Change) -> Change:
     """What one time has beyond another, with the noise of the one: it is part of it."""
-    if one.before is None or one.after is None or other.before is None or other.after is None:
+    if whole.before is None or whole.after is None or part.before is None or part.after is None:
         return UNKNOWN_CHANGE
-    return change(one.before - other.before, one.after - other.after, one.noise)
+    return change(whole.before - part.before, whole.after - part.after, whole.noise)
 
 
 def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) -> OpChange:
-    one = before.ops[pair.before] if pair.before is not None else None
-    other = after.ops[pair.after] if pair.after is not None else None
-    shown = other or one
+    old = before.ops[pair.before] if pair.before is not None else None
+    new = after.ops[pair.after] if pair.after is not None else None
+    shown = new or old
     assert shown is not None
     times = (
         before.time([pair.before]) if pair.before is not None else None,
@@ -289,7 +291,7 @@ def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) 
     )
     return OpChange(
         name=shown.name,
-        old_name=one.name if one is not None and other is not None and one.name != other.name else None,
+        old_name=old.name if old is not None and new is not None and old.name != new.name else None,
         program=shown.program,
         category=shown.category,
         op_class=shown.op_class,
@@ -298,7 +300,7 @@ def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) 
         count=_counted(*counts),
         matched_by=pair.by,
         text_changed=pair.text_changed,
-        rows=(one.row if one is not None else None, other.row if other is not None else None),
+        rows=(old.row if old is not None else None, new.row if new is not None else None),
     )
 
 
@@ -325,41 +327,41 @@ def _counted(before: float | None, after: float | None) -> Change:
 
 
 def _groups(ops: Sequence[Op], key: Callable[[Op], str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for at, op in enumerate(ops):
-        found.setdefault(key(op), []).append(at)
-    return found
+    rows: dict[str, list[int]] = {}
+    for row, op in enumerate(ops):
+        rows.setdefault(key(op), []).append(row)
+    return rows
 
 
 def _categories(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
     parts = [_groups(run.ops, lambda op: op.category or "unknown") for run in (before, after)]
     names = sorted({*parts[0], *parts[1]})
-    found = []
+    changes = []
     for name in names:
-        one, other = parts[0].get(name), parts[1].get(name)
-        times = before.time(one) if one else None, after.time(other) if other else None
-        run, rows = (after, other) if other else (before, one or [])
+        old, new = parts[0].get(name), parts[1].get(name)
+        times = before.time(old) if old else None, after.time(new) if new else None
+        run, rows = (after, new) if new else (before, old or [])
         main = max(rows, key=run.means.__getitem__)
-        found.append(NamedChange(name, run.ops[main].op_class, _one_or_both(*times, len(names))))
-    return tuple(sorted(found, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
+        changes.append(NamedChange(name, run.ops[main].op_class, _one_or_both(*times, len(names))))
+    return tuple(sorted(changes, key=lambda item: (-abs(item.time.delta or 0.0), item.name)))
 
 
 def _classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
     parts = [_groups(run.ops, lambda op: op.op_class) for run in (before, after)]
-    found: list[NamedChange] = []
+    changes: list[NamedChange] = []
     for name in OP_CLASSES:
         if name == "idle":
-            found.append(NamedChange("idle", "idle", change_of(before.idle, after.idle, len(OP_CLASSES))))
+            changes.append(NamedChange("idle", "idle", change_of(before.idle, after.idle, len(OP_CLASSES))))
             continue
-        one, other = parts[0].get(name, []), parts[1].get(name, [])
-        if one or other:
-            found.append(NamedChange(name, name, change_of(before.time(one), after.time(other), len(OP_CLASSES))))
-    return tuple(found)
+        old, new = parts[0].get(name, []), parts[1].get(name, [])
+        if old or new:
+            changes.append(NamedChange(name, name, change_of(before.time(old), after.time(new), len(OP_CLASSES))))
+    return tuple(changes)
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, ...]:
     """Those that one of the runs has at least."""
-    found = []
+    figures = []
     for key, label in FIGURES:
         values: list[float | None] = [getattr(run.page.performance, key) for run in runs]
         if values == [None, None]:
@@ -368,15 +370,15 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, 
             if value is None:
                 reason = run.page.unknown.get(f"performance.{_REASON_KEYS.get(key, key)}", "the profile does not tell")
                 unknown[f"figures.{key}.{side}"] = reason
-        found.append(KeyFigure(key, label, change(*values)))
-    return tuple(found)
+        figures.append(KeyFigure(key, label, change(*values)))
+    return tuple(figures)
 
 
 def _modules(
     runs: Sequence[_Run], before: Measured, after: Measured, host: str | None, unknown: dict[str, str]
 ) -> tuple[ModuleMemory, ...]:
     compiled = runs[0].session.memory(host), runs[1].session.memory(host)
-    found = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
-    if not found:
+    memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
+    if not memories:
         unknown["modules"] = "no program of either run is known by name"
-    return found
+    return memories

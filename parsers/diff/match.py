@@ -58,14 +58,14 @@ def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, ta
     left = set(range(len(a.ops))), set(range(len(b.ops)))
     pairs: list[Pair] = []
     for key, by, only_single in _PASSES:
-        for one, other in _pass(a, b, left, key, only_single):
-            left[0].discard(one)
-            left[1].discard(other)
-            pairs.append(Pair(one, other, by, bool(a.text[one] and b.text[other]) and a.text[one] != b.text[other]))
+        for old, new in _pass(a, b, left, key, only_single):
+            left[0].discard(old)
+            left[1].discard(new)
+            pairs.append(Pair(old, new, by, bool(a.text[old] and b.text[new]) and a.text[old] != b.text[new]))
         if not left[0] or not left[1]:
             break
-    pairs += [Pair(at, None, "none") for at in sorted(left[0])]
-    return (*pairs, *(Pair(None, at, "none") for at in sorted(left[1])))
+    pairs += [Pair(op, None, "none") for op in sorted(left[0])]
+    return (*pairs, *(Pair(None, op, "none") for op in sorted(left[1])))
 
 
 def normalised(expression: str) -> str:
@@ -85,46 +85,46 @@ def _described(ops: Sequence[Op], table: OpTable) -> _Described:
     text = tuple(normalised(table.expression(op.row)) for op in ops)
     rows = np.array([op.row for op in ops], np.int64)
     shapes = table.texts("shape_with_layout", rows) if len(rows) else []
-    shape = tuple(given or found.partition(" ")[0] for given, found in zip(shapes, text, strict=True))
+    shape = tuple(given or normal.partition(" ")[0] for given, normal in zip(shapes, text, strict=True))
     return _Described(tuple(ops), text, shape)
 
 
 _Key = Callable[[_Described, int], Hashable | None]
 
 
-def _by_name_and_text(run: _Described, at: int) -> Hashable:
-    op = run.ops[at]
-    return op.program, op.name, run.text[at], op.category, "" if run.text[at] else op.framework_op
+def _by_name_and_text(run: _Described, row: int) -> Hashable:
+    op = run.ops[row]
+    return op.program, op.name, run.text[row], op.category, "" if run.text[row] else op.framework_op
 
 
-def _by_text(run: _Described, at: int) -> Hashable | None:
-    op = run.ops[at]
-    return (op.program, run.text[at], op.framework_op) if run.text[at] else None
+def _by_text(run: _Described, row: int) -> Hashable | None:
+    op = run.ops[row]
+    return (op.program, run.text[row], op.framework_op) if run.text[row] else None
 
 
-def _by_name_and_origin(run: _Described, at: int) -> Hashable | None:
-    op = run.ops[at]
+def _by_name_and_origin(run: _Described, row: int) -> Hashable | None:
+    op = run.ops[row]
     return (op.program, op.name, op.category, op.framework_op) if op.framework_op else None
 
 
-def _by_shape_and_origin(run: _Described, at: int) -> Hashable | None:
-    op = run.ops[at]
-    return (op.program, op.category, run.shape[at], op.framework_op) if run.shape[at] and op.framework_op else None
+def _by_shape_and_origin(run: _Described, row: int) -> Hashable | None:
+    op = run.ops[row]
+    return (op.program, op.category, run.shape[row], op.framework_op) if run.shape[row] and op.framework_op else None
 
 
-def _by_origin(run: _Described, at: int) -> Hashable | None:
-    op = run.ops[at]
+def _by_origin(run: _Described, row: int) -> Hashable | None:
+    op = run.ops[row]
     return (op.program, op.category, op.framework_op) if op.framework_op else None
 
 
-def _by_name(run: _Described, at: int) -> Hashable:
-    op = run.ops[at]
+def _by_name(run: _Described, row: int) -> Hashable:
+    op = run.ops[row]
     return op.program, op.name, op.category
 
 
-def _in_any_program(run: _Described, at: int) -> Hashable | None:
-    op = run.ops[at]
-    return (run.text[at], op.framework_op.partition("/")[2], op.category) if run.text[at] else None
+def _in_any_program(run: _Described, row: int) -> Hashable | None:
+    op = run.ops[row]
+    return (run.text[row], op.framework_op.partition("/")[2], op.category) if run.text[row] else None
 
 
 _PASSES: tuple[tuple[_Key, MatchedBy, bool], ...] = (
@@ -147,30 +147,30 @@ def _pass(
         only_single: where the key fits one op of each run only.
     """
     groups = _grouped(a, left[0], key), _grouped(b, left[1], key)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for known, mine in groups[0].items():
         others = groups[1].get(known, [])
         if not others or (only_single and len(mine) + len(others) > 2):
             continue
         if key is _by_name:
-            found += [pair for pair in zip(mine, others, strict=False) if _may_be_one(a.ops[pair[0]], b.ops[pair[1]])]
+            pairs += [pair for pair in zip(mine, others, strict=False) if _may_be_one(a.ops[pair[0]], b.ops[pair[1]])]
         else:
-            found += zip(mine, others, strict=False)
-    return found
+            pairs += zip(mine, others, strict=False)
+    return pairs
 
 
-def _may_be_one(one: Op, other: Op) -> bool:
+def _may_be_one(old: Op, new: Op) -> bool:
     """Ops of one name that stem from different framework ops are not one op."""
-    return not one.framework_op or not other.framework_op or one.framework_op == other.framework_op
+    return not old.framework_op or not new.framework_op or old.framework_op == new.framework_op
 
 
 def _grouped(run: _Described, left: set[int], key: _Key) -> dict[Hashable, list[int]]:
     groups: dict[Hashable, list[int]] = {}
-    for at in sorted(left):
-        found = key(run, at)
-        if found is not None:
-            groups.setdefault(found, []).append(at)
+    for row in sorted(left):
+        of_row = key(run, row)
+        if of_row is not None:
+            groups.setdefault(of_row, []).append(row)
     for members in groups.values():
         if len(members) > 1:
-            members.sort(key=lambda at: natural_key(run.ops[at].name))
+            members.sort(key=lambda row: natural_key(run.ops[row].name))
     return groups

@@ -142,12 +142,12 @@ def measure_steps(
     number = max(1, min((min(len(steps), MOST_BATCHES) for steps in chosen if len(steps)), default=1))
     time, count = np.zeros((len(ops), number)), np.zeros((len(ops), number))
     whole, units = np.zeros(number), np.zeros(number)
-    for at, ((name, grid), steps) in enumerate(zip(hosts, chosen, strict=True)):
+    for number_of_host, ((name, grid), steps) in enumerate(zip(hosts, chosen, strict=True)):
         batch = np.arange(len(steps), dtype=np.int64) * number // max(1, len(steps))
         units += len(grid.core_names) * np.bincount(batch, minlength=number)
         whole += np.bincount(batch, grid.duration_ps[:, steps].sum(axis=0).astype(np.float64), minlength=number)
         parts = _Parts(steps, batch, number)
-        meter.begin(at)
+        meter.begin(number_of_host)
         for table, core_time, core_count in _cores(files[name], grid, parts, meter, workers):
             rows = [known[key] for key in _keys(table)]
             np.add.at(time, rows, core_time)
@@ -174,17 +174,17 @@ _CoreTimes = tuple[OpTable, Int64s, Int64s]
 
 def _cores(file: HostFile, grid: StepGrid, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
     """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
-    ordinals = {int(name.rpartition(":")[2]): at for at, name in enumerate(grid.core_names)}
+    ordinals = {int(name.rpartition(":")[2]): index for index, name in enumerate(grid.core_names)}
     with closing(Trace.open(file.path)) as trace:
         every = [plane for plane in trace.planes if is_tensor_core(plane)]
         marks = _marks(every, grid)
         meter.opened(sum(line.size for plane in every for line in plane.lines if line.name == OPS_LINE))
 
-        def work(at: int) -> _CoreTimes:
-            begin, end = _edges(grid, ordinals[device_ordinal(every[at])], marks[at])
-            return _core_times(every[at], begin[parts.steps], end[parts.steps], parts, meter.chunk)
+        def work(index: int) -> _CoreTimes:
+            begin, end = _edges(grid, ordinals[device_ordinal(every[index])], marks[index])
+            return _core_times(every[index], begin[parts.steps], end[parts.steps], parts, meter.chunk)
 
-        chosen = [at for at, plane in enumerate(every) if device_ordinal(plane) in ordinals]
+        chosen = [index for index, plane in enumerate(every) if device_ordinal(plane) in ordinals]
         return on_threads(work, chosen, workers)
 
 
@@ -203,8 +203,8 @@ def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:
     if grid.source == "steps":
         return [marked_steps(plane) for plane in cores]
     runs = [module_runs(plane) for plane in cores]
-    found = busiest_module(runs)
-    return [inferred_steps(core, found[0] if found is not None else "") for core in runs]
+    busiest = busiest_module(runs)
+    return [inferred_steps(core, busiest[0] if busiest is not None else "") for core in runs]
 
 
 def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]:
@@ -216,10 +216,10 @@ def _edges(grid: StepGrid, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]
     """
     duration = grid.duration_ps[core]
     named = dict(zip(marks.names, range(len(marks)), strict=True))
-    at = np.array([named.get(name, -1) for name in grid.names], np.int64)
-    if len(named) == len(marks) and len(at) and (at >= 0).all() and (np.diff(at) > 0).all():
-        begin = marks.start_ps[at]
-        end = np.maximum(marks.end_ps[at], begin + duration)
+    mark = np.array([named.get(name, -1) for name in grid.names], np.int64)
+    if len(named) == len(marks) and len(mark) and (mark >= 0).all() and (np.diff(mark) > 0).all():
+        begin = marks.start_ps[mark]
+        end = np.maximum(marks.end_ps[mark], begin + duration)
     else:
         begin = grid.start_ps
         if len(marks):

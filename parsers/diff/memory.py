@@ -53,12 +53,12 @@ def _compared(
     name: str, before: str | None, after: str | None, modules: tuple[CompiledModules, CompiledModules]
 ) -> ModuleMemory:
     problems: list[str] = []
-    one, other = (_hbm(label, of, problems) for label, of in zip((before, after), modules, strict=True))
+    old, new = (_hbm(label, of, problems) for label, of in zip((before, after), modules, strict=True))
     return ModuleMemory(
         name=name,
-        peak=plain_change(*(None if side is None else side.peak_bytes for side in (one, other))),
-        arguments=plain_change(*(None if side is None else side.arguments_bytes for side in (one, other))),
-        temporaries=plain_change(*(None if side is None else side.temporaries_bytes for side in (one, other))),
+        peak=plain_change(*(None if side is None else side.peak_bytes for side in (old, new))),
+        arguments=plain_change(*(None if side is None else side.arguments_bytes for side in (old, new))),
+        temporaries=plain_change(*(None if side is None else side.temporaries_bytes for side in (old, new))),
         problem=" ".join(dict.fromkeys(problems)),
     )
 

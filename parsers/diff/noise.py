@@ -113,11 +113,11 @@ def noise_floor(before: Estimate, after: Estimate, comparisons: int = 1) -> floa
     """
     if before.error is None or after.error is None:
         return None
-    one, other = before.error**2, after.error**2
+    variance, other_variance = before.error**2, after.error**2
     floor = 0.0
-    if one + other > 0:
-        freedom = (one + other) ** 2 / (one**2 / before.freedom + other**2 / after.freedom)
-        floor = math.sqrt(one + other) * student(1 - (1 - CONFIDENCE) / max(1, comparisons), freedom)
+    if variance + other_variance > 0:
+        freedom = (variance + other_variance) ** 2 / (variance**2 / before.freedom + other_variance**2 / after.freedom)
+        floor = math.sqrt(variance + other_variance) * student(1 - (1 - CONFIDENCE) / max(1, comparisons), freedom)
     return max(floor, RESOLUTION * max(abs(before.mean), abs(after.mean)))
 
 

@@ -258,9 +258,9 @@ class PoolMeter:
         self._told: dict[int, tuple[int, int, int]] = {}
         self._last: Progress | None = None
 
-    def done(self, at: int) -> None:
-        """The host at place `at` of the board is done."""
-        self._known.add(self._todo[at])
+    def done(self, place: int) -> None:
+        """The host at place `place` of the board is done."""
+        self._known.add(self._todo[place])
 
     def poll(self, board: Board | None) -> None:
         """Tells what is new, on the board where there is one.
@@ -271,18 +271,18 @@ class PoolMeter:
         if self._is_cancelled():
             raise Cancelled
         if board is not None:
-            self._told = {index: board.so_far(at) for at, index in enumerate(self._todo)}
-        busy = [index for at, index in enumerate(self._todo) if board is not None and board.process(at)]
+            self._told = {index: board.so_far(place) for place, index in enumerate(self._todo)}
+        busy = [index for place, index in enumerate(self._todo) if board is not None and board.process(place)]
         progress = self._progress([index for index in busy if index not in self._known])
         if progress != self._last:
             self._last = progress
             self._on_progress(progress)
 
     def _progress(self, busy: Sequence[int]) -> Progress:
-        told = self._told
-        sizes = [told.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
+        so_far = self._told
+        sizes = [so_far.get(index, (0, 0, 0))[0] or file.size_bytes for index, file in enumerate(self._files)]
         done = [
-            size if index in self._known else min(size, told.get(index, (0, 0, 0))[1])
+            size if index in self._known else min(size, so_far.get(index, (0, 0, 0))[1])
             for index, size in enumerate(sizes)
         ]
         first = busy[0] if busy else next((index for index in self._todo if index not in self._known), 0)
@@ -292,6 +292,6 @@ class PoolMeter:
             host_count=len(self._files),
             bytes_done=sum(done),
             bytes_total=sum(sizes),
-            events_done=sum(events for _, _, events in told.values()),
+            events_done=sum(events for _, _, events in so_far.values()),
             at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
         )

@@ -68,7 +68,7 @@ class HostReader:
         if self._is_cancelled():
             raise Cancelled
         known = self.summaries.keys() | self.failed.keys()
-        todo = [at for at, file in enumerate(files) if file.path not in known]
+        todo = [place for place, file in enumerate(files) if file.path not in known]
         for done, (index, outcome) in enumerate(self._outcomes(files, todo) if todo else (), 1):
             if isinstance(outcome, ProfileError):
                 self.failed[files[index].path] = outcome
@@ -89,9 +89,9 @@ class HostReader:
                 yield index, _read(files[index], meter)
             return
         tally = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
-        for at, outcome in self._over_workers(chosen, workers, tally):
-            tally.done(at)
-            yield todo[at], outcome if isinstance(outcome, HostSummary) else outcome.error
+        for place, outcome in self._over_workers(chosen, workers, tally):
+            tally.done(place)
+            yield todo[place], outcome if isinstance(outcome, HostSummary) else outcome.error
         tally.poll(None)
 
     def _over_workers(
@@ -112,9 +112,9 @@ class HostReader:
         return replace(summary, table=replace(summary.table, sources=sources))
 
     def _known(self, source: OpSource) -> OpSource:
-        found = self._sources.setdefault((source.events.body, source.stats.body), source)
-        same = np.array_equal(found.events.ids, source.events.ids) and np.array_equal(found.stats.ids, source.stats.ids)
-        return found if same else source
+        first = self._sources.setdefault((source.events.body, source.stats.body), source)
+        same = np.array_equal(first.events.ids, source.events.ids) and np.array_equal(first.stats.ids, source.stats.ids)
+        return first if same else source
 
 
 def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:

@@ -224,8 +224,8 @@ def _plane_stats(trace: Trace, name: str) -> dict[str, object]:
 def _programs_that_ran(runs: Sequence[ModuleRuns]) -> dict[int, str]:
     """Names of programs by the events of the cores' `XLA Modules` lines, ``jit_step(7)``."""
     names = {name for core in runs for name in core.name}
-    found = (_MODULE_NAME.match(name) for name in names)
-    return {int(match[2]): match[1] for match in found if match}
+    matches = (_MODULE_NAME.match(name) for name in names)
+    return {int(match[2]): match[1] for match in matches if match}
 
 
 def _percent(value: object) -> float | None:
@@ -306,12 +306,12 @@ def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps
 
 
 def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
-    found = busiest_module(runs)
-    if found is None:
+    busiest = busiest_module(runs)
+    if busiest is None:
         if not any(core.name for core in runs):
             return none, "modules", "no Steps line and no XLA Modules in this profile"
         return none, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
-    module, share = found
+    module, share = busiest
     name = module.partition("(")[0]
     note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
     note += f"{name} takes {100 * share:.1f}% of the modules' time"
@@ -377,7 +377,7 @@ def _idle_time(cores: Sequence[Plane], summaries: Sequence[CoreSummary], side: H
 
 def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
     """Asynchronous ops under way during gaps."""
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for line in plane.lines:
         if line.name != ASYNC_OPS_LINE:
             continue
@@ -386,8 +386,8 @@ def _flying(plane: Plane, gaps: Intervals) -> dict[str, int]:
         near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
         rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
         names = [_op_name(plane, row) for row in rows.tolist()]
-        found |= flying(names, start[near], end[near], gaps)
-    return found
+        times |= flying(names, start[near], end[near], gaps)
+    return times
 
 
 def _op_name(plane: Plane, row: int) -> str:

@@ -95,12 +95,12 @@ class Board:
 
     def so_far(self, host: int) -> tuple[int, int, int]:
         """Bytes to decode (0 while that is not known), bytes and events so far."""
-        at = _CANCELLED + _COLUMNS * host
-        return int(self._cells[at + _NEEDED]), int(self._cells[at + _BYTES]), int(self._cells[at + _EVENTS])
+        first = _CANCELLED + _COLUMNS * host
+        return int(self._cells[first + _NEEDED]), int(self._cells[first + _BYTES]), int(self._cells[first + _EVENTS])
 
     def _write(self, host: int, values: tuple[int, ...]) -> None:
-        at = _CANCELLED + _COLUMNS * host
-        self._cells[at : at + _COLUMNS] = list(values)
+        first = _CANCELLED + _COLUMNS * host
+        self._cells[first : first + _COLUMNS] = list(values)
 
 
 class _BoardWatch:

@@ -180,7 +180,9 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
         own_start_ps=np.concatenate([line.own_start_ps for line in lines]),
         own_end_ps=np.concatenate([line.own_end_ps for line in lines]),
         self_ps=np.concatenate([line.self_ps for line in lines]),
-        all_reduce=np.concatenate([line.all_reduce + at for line, at in zip(lines, shift.tolist(), strict=False)]),
+        all_reduce=np.concatenate(
+            [line.all_reduce + first for line, first in zip(lines, shift.tolist(), strict=False)]
+        ),
         all_reduce_id=np.concatenate([line.all_reduce_id for line in lines]),
         figures={
             name: np.concatenate([line.figures.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
@@ -212,9 +214,9 @@ def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> t
     if column is None:
         return no_ints(), no_ints()
     kind = column.kind if order is None else column.kind[order]
-    at = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
-    ids = column.value[at if order is None else order[at]]
-    return at[ids != 0], ids[ids != 0]
+    reducing = np.flatnonzero((kind == KIND_UINT64) | (kind == KIND_INT64)).astype(np.int64)
+    ids = column.value[reducing if order is None else order[reducing]]
+    return reducing[ids != 0], ids[ids != 0]
 
 
 def _dense(ids: Keys) -> tuple[Keys, Int64s]:
@@ -223,8 +225,8 @@ def _dense(ids: Keys) -> tuple[Keys, Int64s]:
         return ids, ids.astype(np.int64)
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high > 4 * len(ids) + 1_000_000:
-        found, key = np.unique(ids, return_inverse=True)
-        return key.astype(np.int64), found.astype(np.int64)
+        distinct_ids, key = np.unique(ids, return_inverse=True)
+        return key.astype(np.int64), distinct_ids.astype(np.int64)
     used = np.zeros(high + 1, np.bool_)
     used[ids] = True
     rows = np.flatnonzero(used).astype(np.int64)

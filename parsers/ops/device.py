@@ -64,8 +64,8 @@ def shortcoming(trace: Trace) -> int:
 
 def device_ordinal(plane: Plane) -> int:
     """The number in a device plane's name; 0 for other planes."""
-    found = _TENSOR_CORE.match(plane.name) or _SPARSE_CORE.match(plane.name) or _GPU.match(plane.name)
-    return int(found.group(1)) if found else 0
+    match = _TENSOR_CORE.match(plane.name) or _SPARSE_CORE.match(plane.name) or _GPU.match(plane.name)
+    return int(match.group(1)) if match else 0
 
 
 @dataclass(frozen=True, slots=True)

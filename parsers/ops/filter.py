@@ -91,9 +91,9 @@ class _Texts:
     distinct: Sequence[str]
     codes: NDArray[np.int32] | None
 
-    def rows(self, found: Iterable[bool]) -> Mask:
+    def rows(self, matches: Iterable[bool]) -> Mask:
         """bool[n] over rows, from what was found of each distinct text."""
-        of_texts: Mask = np.fromiter(found, np.bool_, len(self.distinct))
+        of_texts: Mask = np.fromiter(matches, np.bool_, len(self.distinct))
         return of_texts if self.codes is None else of_texts[self.codes]
 
 
@@ -127,8 +127,8 @@ class OpColumns:
         for name in names:
             if name not in self._texts:
                 column = self._column(name)
-                same = (at for at in self._texts if at != "source" and self._column(at) is column)
-                self._texts[name] = next((self._texts[at] for at in same), None) or _distinct_texts(column)
+                same = (known for known in self._texts if known != "source" and self._column(known) is column)
+                self._texts[name] = next((self._texts[known] for known in same), None) or _distinct_texts(column)
         return list({id(texts): texts for texts in (self._texts[name] for name in names)}.values())
 
     def _column(self, name: str) -> Sequence[str]:
@@ -157,10 +157,10 @@ class TextTerm:
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
         wanted = self.text.casefold()
-        found = np.zeros(len(columns), np.bool_)
+        matches = np.zeros(len(columns), np.bool_)
         for texts in columns.texts(self.columns):
-            found |= texts.rows(map(contains, map(str.casefold, texts.distinct), repeat(wanted)))
-        return found
+            matches |= texts.rows(map(contains, map(str.casefold, texts.distinct), repeat(wanted)))
+        return matches
 
     def describe(self, negated: bool) -> str:
         """Such as ``category has copy``; ``has copy`` of any column."""
@@ -178,10 +178,10 @@ class RegexTerm:
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
         search = self.pattern.search
-        found = np.zeros(len(columns), np.bool_)
+        matches = np.zeros(len(columns), np.bool_)
         for texts in columns.texts(("name", "framework_op")):
-            found |= texts.rows(search(text, 0, LONGEST_SEARCHED) is not None for text in texts.distinct)
-        return found
+            matches |= texts.rows(search(text, 0, LONGEST_SEARCHED) is not None for text in texts.distinct)
+        return matches
 
     def describe(self, negated: bool) -> str:
         """Such as ``name or framework op matches dot.*``."""
@@ -224,8 +224,8 @@ class ShareTerm:
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
         compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[self.relation]
-        found: Mask = compare(columns.self_share, self.bound)
-        return found
+        matches: Mask = compare(columns.self_share, self.bound)
+        return matches
 
     def describe(self, negated: bool) -> str:
         """Such as ``share of self time over 5%``."""
@@ -241,8 +241,8 @@ class Term:
 
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
-        found = self.condition.mask(columns)
-        return ~found if self.negated else found
+        matches = self.condition.mask(columns)
+        return ~matches if self.negated else matches
 
     def describe(self) -> str:
         """The term in words."""
@@ -276,12 +276,12 @@ def parse_filter(text: str) -> Filter:
         FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short.
     """
     terms = []
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        token = _TOKEN.match(text, at, end)
+    begin, end = 0, len(text.rstrip())
+    while begin < end:
+        token = _TOKEN.match(text, begin, end)
         assert token is not None  # every part of the expression may be empty, and something other than blanks is left
         terms.append(Term(_condition(token), negated=len(token["nots"]) % 2 == 1))
-        at = token.end()
+        begin = token.end()
     return Filter(tuple(terms))
 
 

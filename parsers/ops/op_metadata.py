@@ -64,11 +64,11 @@ class MetadataStats:
         self._fields = source.events.stats(np.array(list(ids.values()), np.int64), rows[self._known])
 
     def _column(self, name: str) -> tuple[NDArray[np.uint8], Int64s, Int64s]:
-        at = self._at.get(name)
-        if at is None:
+        index = self._at.get(name)
+        if index is None:
             empty = np.zeros(len(self._known), np.int64)
             return np.zeros(len(self._known), np.uint8), empty, empty
-        return self._fields.kind[at], self._fields.value[at], self._fields.length[at]
+        return self._fields.kind[index], self._fields.value[index], self._fields.length[index]
 
     def unsigned(self, name: str) -> tuple[NDArray[np.uint64], Bools]:
         """Integer ids and where there is a non-zero one."""
@@ -93,9 +93,9 @@ class MetadataStats:
         out: list[bytes | None] = [None] * self._n
         kind, value, length = self._column(name)
         body = self._source.events.body
-        for at in np.flatnonzero((kind == KIND_STR) | (kind == KIND_BYTES)):
-            begin = int(value[at])
-            out[self._known[at]] = body[begin : begin + int(length[at])]
+        for row in np.flatnonzero((kind == KIND_STR) | (kind == KIND_BYTES)):
+            begin = int(value[row])
+            out[self._known[row]] = body[begin : begin + int(length[row])]
         return out
 
     def texts(self, name: str) -> list[str | None]:
@@ -103,26 +103,26 @@ class MetadataStats:
         out = [None if raw is None else text(raw) for raw in self._bytes(name)]
         kind, value, _ = self._column(name)
         names: dict[int, str | None] = {}
-        for at in np.flatnonzero(kind == KIND_REF):
-            reference = int(value[at])
+        for chosen_row in np.flatnonzero(kind == KIND_REF):
+            reference = int(value[chosen_row])
             if reference not in names:
                 row = self._source.stats.row(reference)
                 names[reference] = None if row is None else self._source.stats.name(row)
-            out[self._known[at]] = names[reference]
+            out[self._known[chosen_row]] = names[reference]
         return out
 
     def memory_access(self) -> Floats:
         """float64[n, len(TRAFFIC)]: bytes of one occurrence by memory, NaN where there is no breakdown."""
         out = np.full((self._n, len(TRAFFIC)), np.nan)
         parsed: dict[bytes, tuple[int, ...] | None] = {}
-        for at, raw in enumerate(self._bytes("memory_access_breakdown")):
+        for row, raw in enumerate(self._bytes("memory_access_breakdown")):
             if raw is None:
                 continue
             if raw not in parsed:
                 parsed[raw] = _traffic(raw)
-            found = parsed[raw]
-            if found is not None:
-                out[at] = found
+            traffic = parsed[raw]
+            if traffic is not None:
+                out[row] = traffic
         return out
 
 

@@ -67,7 +67,7 @@ class Rates:
 
     def bound_names(self) -> list[str]:
         """What bounds each row."""
-        return [_BOUND_NAMES[at] for at in self.bound_by.tolist()]
+        return [_BOUND_NAMES[bound] for bound in self.bound_by.tolist()]
 
 
 def work_of(table: OpTable) -> Floats:

@@ -88,11 +88,11 @@ class OpTable:
         chosen = np.arange(len(self)) if rows is None else rows
         out = [""] * len(chosen)
         source = self.source[chosen]
-        for at, known in enumerate(self.sources):
-            mine = np.flatnonzero(source == at)
+        for number, known in enumerate(self.sources):
+            mine = np.flatnonzero(source == number)
             if len(mine):
-                found = MetadataStats(known, self.metadata_row[chosen[mine]], (stat,)).texts(stat)
-                for index, value in zip(mine.tolist(), found, strict=True):
+                values = MetadataStats(known, self.metadata_row[chosen[mine]], (stat,)).texts(stat)
+                for index, value in zip(mine.tolist(), values, strict=True):
                     out[index] = value or ""
         return out
 
@@ -130,13 +130,13 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
     types: list[str] = []
     parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
     group = np.empty(len(table), np.int64)
-    for at, full in enumerate(table.framework_op):
+    for row, full in enumerate(table.framework_op):
         op = parsed.get(full)
-        name = op.name if op else table.name[at]
+        name = op.name if op else table.name[row]
         if name not in number:
             number[name] = len(number)
             types.append((op.type if op else "") or UNKNOWN_TYPE)
-        group[at] = number[name]
+        group[row] = number[name]
     return FrameworkGroups(tuple(number), tuple(types), group)
 
 
@@ -162,8 +162,8 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
     program = np.concatenate([table.program_id for table in tables])
     symbol = np.where(has_ids, np.concatenate([table.symbol_id for table in tables]), np.uint64(0))
     by_name: dict[str, int] = {}
-    for at in np.flatnonzero(~has_ids):
-        symbol[at] = by_name.setdefault(names[at], len(by_name))
+    for row in np.flatnonzero(~has_ids):
+        symbol[row] = by_name.setdefault(names[row], len(by_name))
     order = np.lexsort((symbol, program, has_ids))
     changes = [column[order][1:] != column[order][:-1] for column in (has_ids, program, symbol)]
     first = np.flatnonzero(np.append(True, changes[0] | changes[1] | changes[2]))
@@ -182,7 +182,7 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         program_id=program[lead],
         symbol_id=np.where(has_ids[lead], symbol[lead], np.uint64(0)),
         has_ids=has_ids[lead],
-        name=tuple(names[at] for at in lead),
+        name=tuple(names[row] for row in lead),
         category=tuple(_first_known(categories, order, first)),
         framework_op=tuple(value or "" for value in _first_known(framework, order, first)),
         occurrences=integers("occurrences"),
@@ -212,19 +212,19 @@ def _first_known(
         if value or end == begin + 1:
             yield value
         else:
-            yield next((values[at] for at in order[begin:end] if values[at]), value)
+            yield next((values[row] for row in order[begin:end] if values[row]), value)
 
 
 def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[Int64s, tuple[OpSource, ...]]:
     """The sources that the rows `lead` refer to, and which of them each refers to; the others' bytes can go."""
     everyone = [source for table in tables for source in table.sources]
     shift = np.cumsum([0, *(len(table.sources) for table in tables)])
-    moved = [np.where(table.source < 0, -1, table.source + at) for table, at in zip(tables, shift, strict=False)]
+    moved = [np.where(table.source < 0, -1, table.source + first) for table, first in zip(tables, shift, strict=False)]
     source = np.concatenate(moved)[lead]
     used = np.flatnonzero(np.bincount(source[source >= 0], minlength=1))
     number = np.full(len(everyone) + 1, -1, np.int64)  # the last one stands for -1
     number[used] = np.arange(len(used))
-    return number[source], tuple(everyone[at] for at in used.tolist())
+    return number[source], tuple(everyone[first] for first in used.tolist())
 
 
 _NO_INTS = no_ints()

@@ -66,9 +66,8 @@ def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
 def _remarks(grid: StepGrid) -> tuple[str, ...]:
     if not grid.dropped:
         return grid.incomplete
-    one = grid.dropped == 1
-    dropped = f"{grid.dropped} step{' was' if one else 's were'} left out: not every core has {'it' if one else 'them'}"
-    return (dropped, *grid.incomplete)
+    were, them = ("step was", "it") if grid.dropped == 1 else ("steps were", "them")
+    return (f"{grid.dropped} {were} left out: not every core has {them}", *grid.incomplete)
 
 
 def step_time(durations: Floats, source: StepSource, note: str = "") -> StepTime:
@@ -84,19 +83,19 @@ def spread(values: Floats) -> tuple[float, float, float, float, float]:
 
 def complaints(summary: HostSummary) -> list[str]:
     """Sentences on what is wrong with a host's file, and on what its profiler reported."""
-    found = [problem.sentence for problem in summary.problems]
-    return found + [f"the profiler reports: {text}" for text in summary.warnings]
+    sentences = [problem.sentence for problem in summary.problems]
+    return sentences + [f"the profiler reports: {text}" for text in summary.warnings]
 
 
 def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
     """Plain sentences about the profile itself: what is damaged, left out or missing."""
-    found: list[str] = []
+    sentences: list[str] = []
     for summary in summaries:
-        found += [*complaints(summary), *summary.remarks]
+        sentences += [*complaints(summary), *summary.remarks]
     if len(summaries) > 1:
-        found += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
-    found += remarks
+        sentences += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
+    sentences += remarks
     without = [summary.host for summary in summaries if not summary.core_count and not summary.gpu_count]
     if without:
-        found.append(f"no device plane on {', '.join(without)}: no accelerator there, or the device tracer was off")
-    return tuple(dict.fromkeys(found))
+        sentences.append(f"no device plane on {', '.join(without)}: no accelerator there, or the device tracer was off")
+    return tuple(dict.fromkeys(sentences))

@@ -230,12 +230,12 @@ def _of_requests(head: _Head, parts: Sequence[HostRequests]) -> InferencePage:
 
 def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
     """Latencies by the name of the model; by that of the event where no request tells its model."""
-    found: dict[str, list[Int64s]] = {}
+    latencies: dict[str, list[Int64s]] = {}
     for part in parts:
         names = [*part.models, NO_MODEL if any(other.models for other in parts) else part.event]
         for number in np.unique(part.model).tolist():
-            found.setdefault(names[number], []).append(part.total_ps[part.model == number])
-    return {name: np.concatenate(sizes) for name, sizes in found.items()}
+            latencies.setdefault(names[number], []).append(part.total_ps[part.model == number])
+    return {name: np.concatenate(sizes) for name, sizes in latencies.items()}
 
 
 # --- module runs ---------------------------------------------------------------------------------------------------
@@ -243,11 +243,11 @@ def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
 
 def _modules(parts: Sequence[HostRequests]) -> dict[str, list[ModuleLatency]]:
     """The modules that ran, by name; one entry for each host."""
-    found: dict[str, list[ModuleLatency]] = {}
+    modules: dict[str, list[ModuleLatency]] = {}
     for part in parts:
         for module in part.modules:
-            found.setdefault(module.name, []).append(module)
-    return found
+            modules.setdefault(module.name, []).append(module)
+    return modules
 
 
 def _of_modules(head: _Head, parts: Sequence[HostRequests], modules: dict[str, list[ModuleLatency]]) -> InferencePage:
@@ -311,17 +311,17 @@ def _page(
     batches: int = 0,
 ) -> InferencePage:
     """Puts the page together; `reasons` say why a part of the latency is unknown."""
-    found = dict(unknown)
+    why_unknown = dict(unknown)
     average = _average(sessions)
     for part in _PARTS:
         if getattr(average, f"{part}_ps") is None:
-            found |= dict.fromkeys((f"average.{part}_ms", f"percentiles[].{part}_ms"), reasons[part])
+            why_unknown |= dict.fromkeys((f"average.{part}_ms", f"percentiles[].{part}_ms"), reasons[part])
     if launches is not None:
         keys = ("launches.average.communication_ms", "launches.percentiles[].communication_ms")
-        found |= dict.fromkeys(keys, NO_COMMUNICATION)
+        why_unknown |= dict.fromkeys(keys, NO_COMMUNICATION)
     per_second = _per_second(spans)
     if per_second is None:
-        found["sessions_per_second"] = TOO_SHORT
+        why_unknown["sessions_per_second"] = TOO_SHORT
     if head.is_training:
         note = f"This is a training profile, not a server's. {note}"
     note += _few(len(sessions.total))
@@ -340,7 +340,7 @@ def _page(
         sessions_per_second=per_second,
         rows=rows,
         note=note,
-        unknown=_with_training(found, head),
+        unknown=_with_training(why_unknown, head),
         warnings=head.warnings,
     )
 
@@ -363,13 +363,14 @@ def _percentiles(sessions: _Sessions) -> tuple[Percentile, ...]:
     order = np.argsort(sessions.total, kind="stable")
     places = [int(order[_place(percentile, len(order))]) for percentile in PERCENTILES]
     return tuple(
-        Percentile(percentile, _latency(sessions, at)) for percentile, at in zip(PERCENTILES, places, strict=True)
+        Percentile(percentile, _latency(sessions, session))
+        for percentile, session in zip(PERCENTILES, places, strict=True)
     )
 
 
-def _latency(sessions: _Sessions, at: int) -> Latency:
+def _latency(sessions: _Sessions, session: int) -> Latency:
     parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
-    return Latency(int(sessions.total[at]), *(None if part is None else int(part[at]) for part in parts))
+    return Latency(int(sessions.total[session]), *(None if part is None else int(part[session]) for part in parts))
 
 
 def _average(sessions: _Sessions) -> Latency:

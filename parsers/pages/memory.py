@@ -80,9 +80,9 @@ class ModuleSource:
             line = plane.line(MODULES_LINE)
             table = plane.event_metadata
             for row in () if line is None else table.rows(np.unique(line.events(places=False).metadata_id)):
-                found = _MODULE_NAME.match(table.name(int(row))) if row >= 0 else None
-                if found:
-                    ran.setdefault(int(found[2]), found[1])
+                match = _MODULE_NAME.match(table.name(int(row))) if row >= 0 else None
+                if match:
+                    ran.setdefault(int(match[2]), match[1])
         platform = "TPU" if cores else "GPU" if devices else "CPU"
         kind = kinds[0] if kinds else None
         return cls(host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.problems))
@@ -134,16 +134,16 @@ class CompiledModules:
 
     def page(self) -> MemoryPage:
         """All modules with their peaks, which takes parsing each of them."""
-        found = []
+        modules = []
         for label in self._places:
             self._poll()
-            found.append(self.peaks(label))
-        found.sort(key=lambda module: (module.problem is not None, -module.peaks.get(HBM, 0), str(module.module)))
+            modules.append(self.peaks(label))
+        modules.sort(key=lambda module: (module.problem is not None, -module.peaks.get(HBM, 0), str(module.module)))
         return MemoryPage(
-            modules=tuple(found),
+            modules=tuple(modules),
             hosts=tuple(dict.fromkeys(source.origin for source in self.sources)),
             device_type=self.device_type,
-            why_no_modules=None if found else self._why_none(),
+            why_no_modules=None if modules else self._why_none(),
             warnings=self._warnings(),
         )
 
@@ -202,12 +202,12 @@ class CompiledModules:
         return f"{WITHOUT_HLO}{LEFT_OUT}{CPU_COMPILE if is_tpu else ''}{WITHOUT_PROFILE}"
 
     def _warnings(self) -> tuple[str, ...]:
-        found = list(self._notes)
+        sentences = list(self._notes)
         for source in self.sources:
-            found += _missing(source) if self._places else ()
+            sentences += _missing(source) if self._places else ()
             if source.platform == "CPU" and source.modules.names:
-                found.append(f"{source.origin} has no device: its modules use the host's memory")
-        return tuple(found)
+                sentences.append(f"{source.origin} has no device: its modules use the host's memory")
+        return tuple(sentences)
 
 
 def _missing(source: ModuleSource) -> list[str]:
@@ -257,7 +257,11 @@ def first_space(peaks: Mapping[int, int]) -> int:
 
 def reported_capacity(allocators: Iterable[AllocatorProfile]) -> Capacity | None:
     """The smallest capacity that a device's allocator reported (``0``, ``GPU_0_bfc``); None where none did."""
-    known = [one.capacity_bytes for one in allocators if one.capacity_bytes and _DEVICE.fullmatch(one.id)]
+    known = [
+        allocator.capacity_bytes
+        for allocator in allocators
+        if allocator.capacity_bytes and _DEVICE.fullmatch(allocator.id)
+    ]
     return Capacity(min(known), "reported by the allocator") if known else None
 
 
@@ -275,8 +279,8 @@ def memory_profile_page(
         reasons: why hosts have none (`why_empty`); the first one stands for the page that has no allocators at all.
         warnings: about the profile itself, a sentence each.
     """
-    found = [allocator for part in parts for allocator in part]
+    allocators = [allocator for part in parts for allocator in part]
     if len(hosts) > 1:
-        found = [replace(one, label=f"{one.label}, {one.host}") for one in found]
+        allocators = [replace(profile, label=f"{profile.label}, {profile.host}") for profile in allocators]
     why = next((reason for reason in reasons if reason), "This profile has no allocator events.")
-    return MemoryProfilePage(tuple(hosts), tuple(found), None if found else why, tuple(warnings))
+    return MemoryProfilePage(tuple(hosts), tuple(allocators), None if allocators else why, tuple(warnings))

@@ -268,7 +268,7 @@ class Session:
         """The smallest capacity that a device's allocator reported, where one did."""
         from tpuprof.parsers.pages.memory import reported_capacity  # noqa: PLC0415
 
-        return reported_capacity(one for part in self._memory_over_time(host)[0] for one in part.allocators)
+        return reported_capacity(allocator for part in self._memory_over_time(host)[0] for allocator in part.allocators)
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
         """What the allocators of one host, or of all hosts, reported; errors as for `overview`."""
@@ -320,11 +320,11 @@ class Session:
 
     def _modules_in(self, chosen: Sequence[HostFile]) -> tuple[HloModules, ...]:
         """Modules of those hosts that are summarised and have a program that none before them has."""
-        found: list[HloModules] = []
+        distinct: list[HloModules] = []
         seen: set[int] = set()
         for file in chosen:
             if file.path not in self._reader.summaries or (
-                found and seen.issuperset(self._programs.get(file.path, {-1}))
+                distinct and seen.issuperset(self._programs.get(file.path, {-1}))
             ):
                 continue
             self._poll(0, 0)
@@ -332,11 +332,11 @@ class Session:
                 modules = self._host_modules(file)
             except ProfileError:  # it was readable a moment ago
                 continue
-            if not found or not seen.issuperset(modules.names):
+            if not distinct or not seen.issuperset(modules.names):
                 self._modules[file.path] = modules
-                found.append(modules)
+                distinct.append(modules)
                 seen.update(modules.names)
-        return tuple(found)
+        return tuple(distinct)
 
     def summaries(self, host: str | None = None) -> Sequence[HostSummary]:
         """What each readable host adds to the pages, in the order of the hosts; errors as for `overview`."""

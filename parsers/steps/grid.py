@@ -99,7 +99,7 @@ class StepGrid:
         """Some of the steps, in their order."""
         return replace(
             self,
-            names=tuple(self.names[at] for at in rows.tolist()),
+            names=tuple(self.names[row] for row in rows.tolist()),
             start_ps=self.start_ps[rows],
             duration_ps=self.duration_ps[:, rows],
             part_ps=self.part_ps[:, rows],
@@ -122,8 +122,8 @@ def align(
     taking = _taking_part(cores)
     if not taking:
         return None
-    unused = [name for at, name in enumerate(core_names) if at not in taking]
-    cores, core_names = [cores[at] for at in taking], [core_names[at] for at in taking]
+    unused = [name for rows, name in enumerate(core_names) if rows not in taking]
+    cores, core_names = [cores[rows] for rows in taking], [core_names[rows] for rows in taking]
     if not any(_repeats(core.steps.names) for core in cores):
         names, index = _by_name([core.steps.names for core in cores])
         seen = len(set().union(*(core.steps.names for core in cores)))
@@ -134,22 +134,22 @@ def align(
     if not names:
         return None
     pairs = list(zip(cores, index, strict=True))
-    part_ps = np.stack([core.part_ps[at] for core, at in pairs])
+    part_ps = np.stack([core.part_ps[rows] for core, rows in pairs])
     if input_source == "host":
-        part_ps[:, :, INFEED] = np.stack([core.input_ps[at] for core, at in pairs])
-    duration_ps = np.stack([core.steps.duration_ps[at] for core, at in pairs])
+        part_ps[:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
+    duration_ps = np.stack([core.steps.duration_ps[rows] for core, rows in pairs])
     grid = StepGrid(
         names=names,
         source=source,
-        start_ps=np.min([core.steps.start_ps[at] for core, at in pairs], axis=0),
+        start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
         duration_ps=duration_ps,
         part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
-        class_ps=np.stack([core.class_ps[at] for core, at in pairs]),
-        work=np.stack([core.work[at] for core, at in pairs]),
-        feed_work=np.stack([core.feed_work[at] for core, at in pairs]),
+        class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
+        work=np.stack([core.work[rows] for core, rows in pairs]),
+        feed_work=np.stack([core.feed_work[rows] for core, rows in pairs]),
         all_reduce=tuple(
-            _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), at, len(core.steps))
-            for core, at in pairs
+            _renumbered((core.all_reduce_step, core.all_reduce_id, core.all_reduce_ps), rows, len(core.steps))
+            for core, rows in pairs
         ),
         slow_ops=max((core.slow_ops for core in cores), key=lambda ops: sum(op.excess_ps for op in ops)),
         core_names=tuple(core_names),
@@ -159,13 +159,13 @@ def align(
         dropped=seen - len(names),
         incomplete=_without_cores(unused),
     )
-    return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[at] for core, at in pairs])))
+    return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[rows] for core, rows in pairs])))
 
 
 def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
     """The cores that have steps, and ops in them where any core has."""
-    marked = [at for at, core in enumerate(cores) if len(core.steps)]
-    return [at for at in marked if cores[at].op_count.any()] or marked
+    marked = [index for index, core in enumerate(cores) if len(core.steps)]
+    return [index for index in marked if cores[index].op_count.any()] or marked
 
 
 def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDAr
     """The names that all have, in the first one's order, and where each has them."""
     shared = set(names[0]).intersection(*names[1:])
     kept = tuple(name for name in names[0] if name in shared)
-    places = [{name: at for at, name in reversed(list(enumerate(one)))} for one in names]
+    places = [{name: index for index, name in reversed(list(enumerate(of_core)))} for of_core in names]
     return kept, [np.array([place[name] for name in kept], np.intp) for place in places]
 
 
@@ -219,9 +219,9 @@ def _renumbered(
     number = np.full(count, -1, np.int64)
     number[rows] = np.arange(len(rows))
     step, ids, duration = entries
-    at = number[step]
-    kept = at >= 0
-    return at[kept], ids[kept], duration[kept]
+    new = number[step]
+    kept = new >= 0
+    return new[kept], ids[kept], duration[kept]
 
 
 def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int64s]:
@@ -238,11 +238,13 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int6
     usual_ops, usual_time = np.sort(ops)[len(ops) // 2], np.sort(time)[len(time) // 2]
     if not usual_ops or int(ops[1:-1].min()) < _STEADY * usual_ops:
         return grid, op_count
-    cut = [at for at in (0, len(grid) - 1) if ops[at] < _STEADY * usual_ops and time[at] < _STEADY * usual_time]
+    cut = [
+        index for index in (0, len(grid) - 1) if ops[index] < _STEADY * usual_ops and time[index] < _STEADY * usual_time
+    ]
     sentences = [
-        f"step {grid.names[at]} was left out: the capture {'began' if at == 0 else 'ended'} inside it "
-        f"({ops[at]:,} ops; the median step has {usual_ops:,})"
-        for at in cut
+        f"step {grid.names[index]} was left out: the capture {'began' if index == 0 else 'ended'} inside it "
+        f"({ops[index]:,} ops; the median step has {usual_ops:,})"
+        for index in cut
     ]
     if not cut:
         return grid, op_count
@@ -292,7 +294,7 @@ def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[n
         # clocks that have nothing in common: names are all there is
         if not overlap or (together and together >= overlap / 2):
             return names, by_name
-    return tuple(grids[0].names[at] for at in by_time[0].tolist()), by_time
+    return tuple(grids[0].names[row] for row in by_time[0].tolist()), by_time
 
 
 def _spans(grid: StepGrid) -> tuple[Int64s, Int64s]:
@@ -303,7 +305,7 @@ def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> in
     """Time in which all hosts run the same step, over all steps."""
     if not len(index[0]):
         return 0
-    spans = [_spans(grid.take(at)) for grid, at in zip(grids, index, strict=True)]
+    spans = [_spans(grid.take(rows)) for grid, rows in zip(grids, index, strict=True)]
     common = np.min([end for _, end in spans], axis=0) - np.max([start for start, _ in spans], axis=0)
     return int(np.maximum(common, 0).sum())
 
@@ -374,7 +376,7 @@ def _all_reduce(grid: StepGrid) -> tuple[Floats, Floats]:
     """Compute and synchronisation time of all-reduces in each step, of the core whose all-reduces take longest."""
     count, cores = len(grid), len(grid.all_reduce)
     core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
-    step, ids, duration = (np.concatenate([part[at] for part in grid.all_reduce]) for at in range(3))
+    step, ids, duration = (np.concatenate([part[column] for part in grid.all_reduce]) for column in range(3))
     if not len(step):
         return np.zeros(count), np.zeros(count)
     order = np.lexsort((ids, step))

@@ -42,7 +42,7 @@ class CoreSteps:
 
     def take(self, rows: NDArray[np.intp]) -> CoreSteps:
         """Some of the steps, in their order."""
-        names = tuple(self.names[at] for at in rows.tolist())
+        names = tuple(self.names[row] for row in rows.tolist())
         return CoreSteps(names, self.start_ps[rows], self.end_ps[rows], self.duration_ps[rows])
 
 
@@ -98,7 +98,7 @@ def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
         return _Marks([], none, none, none, none, np.zeros(0, np.intp))
     start, end, device_start, device_end = (np.concatenate(column) for column in zip(*spans, strict=True))
     order = np.argsort(start, kind="stable")
-    names = [names[at] for at in order]
+    names = [names[row] for row in order]
     return _Marks(names, start[order], end[order], device_start[order], device_end[order], order)
 
 
@@ -112,19 +112,19 @@ def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: s
     kept = np.flatnonzero(marks.end > marks.start)
     start, end = marks.start[kept], marks.end[kept]
     device_start, device_end = marks.device_start[kept], marks.device_end[kept]
-    names = [marks.name[at] for at in kept]
+    names = [marks.name[row] for row in kept]
     if host_steps is not None and len(host_steps.group) == len(marks.place):
         group = host_steps.group[marks.place][kept]
         first, last = _merged(group, end)
         start, end, device_start, device_end = start[first], end[last], device_start[first], device_end[last]
-        names = [_step_name(host_steps, int(group[at]), names[at]) for at in first]
+        names = [_step_name(host_steps, int(group[row]), names[row]) for row in first]
     if len(end) > 1:  # overlapping markers would count an op twice
         cut = np.minimum(end, np.append(start[1:], end[-1]))
         device_end = device_end - (end - cut)
         end = cut
         filled = np.flatnonzero(end > start)  # of markers with one start the last is kept
         start, end, device_start, device_end = start[filled], end[filled], device_start[filled], device_end[filled]
-        names = [names[at] for at in filled]
+        names = [names[row] for row in filled]
     duration = device_end - device_start
     return CoreSteps(tuple(names), start, end, np.where(duration > 0, duration, end - start))
 
@@ -165,10 +165,10 @@ def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
     runs = [core for core in runs if core.name]
     totals: dict[str, int] = {}
     counts: dict[str, list[int]] = {}
-    for at, core in enumerate(runs):
+    for number, core in enumerate(runs):
         for name, duration in zip(core.name, (core.end_ps - core.start_ps).tolist(), strict=True):
             totals[name] = totals.get(name, 0) + duration
-            counts.setdefault(name, [0] * len(runs))[at] += 1
+            counts.setdefault(name, [0] * len(runs))[number] += 1
     often = [name for name, count in counts.items() if min(count) >= MINIMUM_RUNS]
     if not often:
         return None
@@ -178,7 +178,7 @@ def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
 
 def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:
     """Periods of a module on one core: from each start to the next. The last run has no period and is left out."""
-    start = runs.start_ps[[at for at, name in enumerate(runs.name) if name == module]]
+    start = runs.start_ps[[run for run, name in enumerate(runs.name) if name == module]]
     start = start[np.append(True, np.diff(start) > 0)] if len(start) else start
     if len(start) < 2:
         return CoreSteps((), start[:0], start[:0], start[:0])

@@ -33,8 +33,8 @@ def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, dura
     for plane in trace.planes:
         steps = marked_steps(plane, line_name=SPARSE_STEPS_LINE) if is_sparse_core(plane) else None
         if steps is not None and len(steps):
-            at = _same_steps(steps, names, start_ps, end_ps)
-            rows.append(np.where(at >= 0, _times(plane, steps)[:, at], np.nan))
+            rows_of_steps = _same_steps(steps, names, start_ps, end_ps)
+            rows.append(np.where(rows_of_steps >= 0, _times(plane, steps)[:, rows_of_steps], np.nan))
     return together(rows)
 
 
@@ -62,13 +62,13 @@ def _same_steps(steps: CoreSteps, names: Sequence[str], start_ps: Int64s, end_ps
 
     A TensorCore's steps have the numbers that the program gave them, where it gave any, and not their markers' names.
     """
-    where = {name: at for at, name in enumerate(steps.names)}
-    at = np.array([where.get(name, -1) for name in names], np.intp)
-    apart = (at >= 0) & ((steps.start_ps[at] >= end_ps) | (steps.end_ps[at] <= start_ps))
+    where = {name: index for index, name in enumerate(steps.names)}
+    index = np.array([where.get(name, -1) for name in names], np.intp)
+    apart = (index >= 0) & ((steps.start_ps[index] >= end_ps) | (steps.end_ps[index] <= start_ps))
     is_unique = len(where) == len(steps) and len(set(names)) == len(names)
-    if is_unique and (at >= 0).any() and not apart.any():
-        return at
+    if is_unique and (index >= 0).any() and not apart.any():
+        return index
     step = place(steps.start_ps + (steps.end_ps - steps.start_ps) // 2, start_ps, end_ps)
-    at[:] = -1
-    at[step[step >= 0]] = np.flatnonzero(step >= 0)
-    return at
+    index[:] = -1
+    index[step[step >= 0]] = np.flatnonzero(step >= 0)
+    return index

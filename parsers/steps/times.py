@@ -111,9 +111,9 @@ def core_step_times(
     by_kind = sum_by_step_and_kind(events.self_ps, times, kind_of_row.astype(np.int8)[events.key], len(pairs), steps)
     part_ps = np.zeros((len(steps), PART_COUNT + 1), np.int64)
     class_ps = np.zeros((len(steps), len(OP_CLASSES)), np.int64)
-    for at, pair in enumerate(pairs.tolist()):
-        part_ps[:, pair // len(OP_CLASSES)] += by_kind[:, at]
-        class_ps[:, pair % len(OP_CLASSES)] += by_kind[:, at]
+    for kind, pair in enumerate(pairs.tolist()):
+        part_ps[:, pair // len(OP_CLASSES)] += by_kind[:, kind]
+        class_ps[:, pair % len(OP_CLASSES)] += by_kind[:, kind]
     class_ps[:, OP_CLASSES.index("idle")] = np.maximum(steps.duration_ps - class_ps.sum(axis=1), 0)
     step = place(times[events.all_reduce], steps.start_ps, steps.end_ps)
     inside = step >= 0
@@ -162,12 +162,12 @@ def _device_time(times: Int64s, ops: CoreOps) -> Int64s:
     outer = _outer(ops.event_end_ps)
     start, end = ops.event_start_ps[outer], ops.event_end_ps[outer]
     device_start, device_end = ops.events.start_ps[outer], ops.events.end_ps[outer]
-    at = np.maximum(np.searchsorted(start, times, side="right") - 1, 0)
-    after = np.minimum(at + 1, len(start) - 1)
-    inside = (times <= end[at]) | (after == at)
-    left, left_device = np.where(inside, start[at], end[at]), np.where(inside, device_start[at], device_end[at])
-    right = np.where(inside, end[at], start[after])
-    right_device = np.where(inside, device_end[at], device_start[after])
+    op = np.maximum(np.searchsorted(start, times, side="right") - 1, 0)
+    after = np.minimum(op + 1, len(start) - 1)
+    inside = (times <= end[op]) | (after == op)
+    left, left_device = np.where(inside, start[op], end[op]), np.where(inside, device_start[op], device_end[op])
+    right = np.where(inside, end[op], start[after])
+    right_device = np.where(inside, device_end[op], device_start[after])
     length = np.maximum(right - left, 1)
     share = np.clip((times - left) / length, 0.0, 1.0)
     beyond = np.where(times > right, times - right, np.where(times < left, times - left, 0))  # outside all ops
@@ -214,8 +214,8 @@ def _counts(times: Int64s, steps: CoreSteps) -> Int64s:
     """int64[steps]: how many times lie in each step."""
     if is_sorted(times):
         return np.searchsorted(times, steps.end_ps).astype(np.int64) - np.searchsorted(times, steps.start_ps)
-    at = place(times, steps.start_ps, steps.end_ps)
-    return np.bincount(at[at >= 0], minlength=len(steps)).astype(np.int64)
+    step = place(times, steps.start_ps, steps.end_ps)
+    return np.bincount(step[step >= 0], minlength=len(steps)).astype(np.int64)
 
 
 def sum_by_step_and_kind(
@@ -225,9 +225,9 @@ def sum_by_step_and_kind(
     if not len(values) or not len(steps) or not kinds:
         return np.zeros((len(steps), kinds), np.int64)
     if not is_sorted(times) or len(steps) > _MOST_SLICES:
-        at = place(times, steps.start_ps, steps.end_ps)
-        inside = at >= 0
-        cells = at[inside] * kinds + kind[inside]
+        step = place(times, steps.start_ps, steps.end_ps)
+        inside = step >= 0
+        cells = step[inside] * kinds + kind[inside]
         return sum_by_key(cells, values[inside], len(steps) * kinds).reshape(len(steps), kinds)
     first, last = np.searchsorted(times, steps.start_ps), np.searchsorted(times, steps.end_ps)
     keys = kind.astype(np.int32)
@@ -247,7 +247,7 @@ def _slow_ops(steps: CoreSteps, ops: CoreOps) -> tuple[SlowOp, ...]:
     more = _op_times(steps, ops, slowest) - _op_times(steps, ops, middle)
     longest = np.argsort(-more, kind="stable")[:_SLOW_OPS]
     name = steps.names[slowest]
-    return tuple(SlowOp(name, ops.table.name[at], int(more[at])) for at in longest.tolist() if more[at] > 0)
+    return tuple(SlowOp(name, ops.table.name[row], int(more[row])) for row in longest.tolist() if more[row] > 0)
 
 
 def _op_times(steps: CoreSteps, ops: CoreOps, step: int) -> Int64s:
@@ -276,8 +276,8 @@ def work_by_step(steps: CoreSteps, ops: CoreOps, work: Floats) -> Floats:
             sums = np.bincount(key[first[step] : last[step]], minlength=len(once)).astype(np.float64) @ both
             out[step] = np.where(sums[WORK_COUNT:] > 0, sums[:WORK_COUNT], np.nan)
         return out
-    at = place(times, steps.start_ps, steps.end_ps)
-    chosen = np.flatnonzero((at >= 0) & rows[key])
-    at, key = at[chosen], key[chosen]
-    columns = [summed_rows(once[key, column, None], at, len(steps)) for column in range(WORK_COUNT)]
+    step_of_event = place(times, steps.start_ps, steps.end_ps)
+    chosen = np.flatnonzero((step_of_event >= 0) & rows[key])
+    step_of_event, key = step_of_event[chosen], key[chosen]
+    columns = [summed_rows(once[key, column, None], step_of_event, len(steps)) for column in range(WORK_COUNT)]
     return np.concatenate(columns, axis=1)

@@ -69,9 +69,9 @@ def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     level = np.frexp((last - first).astype(np.float64))[1] - 1
     events = np.arange(len(start))
     for k in range(int(level.max()), -1, -1):
-        at = np.flatnonzero(level == k)
-        np.maximum.at(claims, first[at], events[at])
-        np.maximum.at(claims, last[at] - (1 << k), events[at])
+        claiming = np.flatnonzero(level == k)
+        np.maximum.at(claims, first[claiming], events[claiming])
+        np.maximum.at(claims, last[claiming] - (1 << k), events[claiming])
         if k:
             half = 1 << (k - 1)
             handed = claims[:-half].copy()
@@ -82,8 +82,8 @@ def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
     """The events that a window touches, in order; None where there are too many."""
     if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
-        found = np.flatnonzero((track.end_ps >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
-        return found if len(found) <= MOST_EVENTS else None
+        touched = np.flatnonzero((track.end_ps >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
+        return touched if len(touched) <= MOST_EVENTS else None
     spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
     if sum(last - first for first, last in spans) > MOST_EVENTS:
         return None

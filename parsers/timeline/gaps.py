@@ -34,7 +34,7 @@ def gaps(track: Track, least_ps: int = 1) -> Intervals:
         filled = [union(track.start_ps, track.end_ps)]
     else:
         filled = [_filled(track, lane) for lane in range(track.depth)]
-    filled = [one for one in filled if len(one[0])]
+    filled = [of_lane for of_lane in filled if len(of_lane[0])]
     if not filled:
         return _lasting(np.array([track.span[0]]), np.array([track.span[1]]), least)
     begins, ends = filled[0]
@@ -92,11 +92,11 @@ def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> Intervals
     """What of gaps is left beside a lane's events; only those in gaps are looked at."""
     first = np.searchsorted(ends, start, side="right")
     last = np.searchsorted(begins, end, side="left")
-    of, at = ranges(first, last)
-    if not len(of):
+    gap, event = ranges(first, last)
+    if not len(gap):
         return start, end
-    at = at[np.append(True, at[1:] != at[:-1])]  # an event may reach over several gaps
-    return subtract(start, end, begins[at], ends[at])
+    event = event[np.append(True, event[1:] != event[:-1])]  # an event may reach over several gaps
+    return subtract(start, end, begins[event], ends[event])
 
 
 def _step_columns(steps: Sequence[StepSpan]) -> tuple[Int64s, Int64s, Int64s]:

@@ -123,7 +123,7 @@ class Measurement:
             order = order[self._is_of(places)[order]]
         chosen = order[:limit] if limit is None or limit >= 0 else order[::-1][:-limit]
         known: dict[tuple[int, int], str] = {}  # tracks share names, and one may be a megabyte
-        return tuple(self._row(at, known) for at in chosen.tolist())
+        return tuple(self._row(row, known) for row in chosen.tolist())
 
     def count(self, places: Collection[TrackId]) -> int:
         """How many rows some tracks have."""
@@ -153,29 +153,29 @@ class Measurement:
         of_names = np.array([numbers[id(names)] for names in self.names], np.int64)
         pair = (of_names[self.of_track] << 32) + self.key if len(self) else self.key
         first, of = np.unique(pair, return_index=True, return_inverse=True)[1:]
-        texts = [self._name(at) for at in first.tolist()]
+        texts = [self._name(row) for row in first.tolist()]
         ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         return np.array([ranks[text] for text in texts], np.int64)[of]
 
-    def _name(self, at: int) -> str:
-        return self.names[int(self.of_track[at])].name(int(self.key[at]))
+    def _name(self, row: int) -> str:
+        return self.names[int(self.of_track[row])].name(int(self.key[row]))
 
-    def _row(self, at: int, known: dict[tuple[int, int], str]) -> MeasuredRow:
-        share, key = self.tracks[int(self.of_track[at])], int(self.key[at])
-        of = id(self.names[int(self.of_track[at])]), key
+    def _row(self, row: int, known: dict[tuple[int, int], str]) -> MeasuredRow:
+        share, key = self.tracks[int(self.of_track[row])], int(self.key[row])
+        of = id(self.names[int(self.of_track[row])]), key
         if of not in known:
-            known[of] = self._name(at)
+            known[of] = self._name(row)
         return MeasuredRow(
             section=share.section,
             track=share.track,
             place=share.place,
             key=key,
             name=known[of],
-            op_class=CLASSES[int(self.names[int(self.of_track[at])].classes[key])],
-            occurrences=int(self.occurrences[at]),
-            total_ps=int(self.total_ps[at]),
-            self_ps=int(self.self_ps[at]),
-            longest=int(self.longest[at]),
+            op_class=CLASSES[int(self.names[int(self.of_track[row])].classes[key])],
+            occurrences=int(self.occurrences[row]),
+            total_ps=int(self.total_ps[row]),
+            self_ps=int(self.self_ps[row]),
+            longest=int(self.longest[row]),
         )
 
 
@@ -189,7 +189,10 @@ def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float 
         for rate in section.rates:
             share = mean_rate(rate, start_ps, max(end_ps, start_ps + 1)) / rate.peak if rate.peak else None
             shares.setdefault(rate.name, []).append(share)
-    return {name: None if None in found else sum(filter(None, found)) / len(found) for name, found in shares.items()}
+    return {
+        name: None if None in of_cores else sum(filter(None, of_cores)) / len(of_cores)
+        for name, of_cores in shares.items()
+    }
 
 
 def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None = None) -> Measurement:
@@ -204,14 +207,14 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
     """
     start, end = min(a, b), max(a, b)
     chosen = [
-        ((at, number), section.title, track)
-        for at, section in enumerate(timeline.sections)
+        ((section_number, number), section.title, track)
+        for section_number, section in enumerate(timeline.sections)
         for number, track in enumerate(section.tracks)
         if tracks is None and not track.is_derived
     ]
-    for at, number in tracks or ():
-        section = timeline.sections[at]
-        chosen.append(((at, number), section.title, section.tracks[number]))
+    for section_number, number in tracks or ():
+        section = timeline.sections[section_number]
+        chosen.append(((section_number, number), section.title, section.tracks[number]))
     shares: list[TrackShare] = []
     parts: list[_Part] = []
     small: list[tuple[int, _Inside]] = []
@@ -352,9 +355,9 @@ def _part(number: int, inside: _Inside, kinds: int) -> _Part:
     occurrences = np.bincount(inside.key, minlength=kinds).astype(np.int64)
     rows = np.flatnonzero(occurrences)
     most = -min_by_key(inside.key, -inside.total_ps, kinds)
-    at = np.flatnonzero(inside.total_ps == most[inside.key])[::-1]
+    longest_events = np.flatnonzero(inside.total_ps == most[inside.key])[::-1]
     longest = np.full(kinds, -1, np.int64)
-    longest[inside.key[at]] = inside.index[at]  # of several the first, which is written last
+    longest[inside.key[longest_events]] = inside.index[longest_events]  # of several the first, which is written last
     return _Part(
         of_track=np.full(len(rows), number, np.int32),
         key=rows,

@@ -274,13 +274,13 @@ class Timeline:
         Where cores drift apart steps overlap a little; the later one counts then, as it does for an event that starts
         where one ends.
         """
-        at = self.step_begun(time_ps)
-        return at if at is not None and time_ps < self.steps[at].end_ps else None
+        step = self.step_begun(time_ps)
+        return step if step is not None and time_ps < self.steps[step].end_ps else None
 
     def step_begun(self, time_ps: int) -> int | None:
         """Index of the last step that began by an instant; None before the first."""
-        at = bisect_right(self.steps, time_ps, key=lambda step: step.start_ps) - 1
-        return at if at >= 0 else None
+        last_begun = bisect_right(self.steps, time_ps, key=lambda step: step.start_ps) - 1
+        return last_begun if last_begun >= 0 else None
 
     @property
     def event_count(self) -> int:

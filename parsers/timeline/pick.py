@@ -19,7 +19,7 @@ _SEEN_IN_CELL = 4096
 def longest_called(timeline: Timeline, name: str) -> EventId | None:
     """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
-        found: list[tuple[int, EventId]] = []
+        candidates: list[tuple[int, EventId]] = []
         wanted: dict[int, Bools | None] = {}  # many tracks share their names
         for section, item, track in _tracks(timeline, kinds):
             if id(track.names) not in wanted:
@@ -29,19 +29,19 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
             if not len(rows):
                 continue
             longest = int(rows[np.argmax(track.end_ps[rows] - track.start_ps[rows])])
-            found.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
-        if found:
-            return max(found)[1]
+            candidates.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
+        if candidates:
+            return max(candidates)[1]
     return None
 
 
 def _keys_called(names: EventNames, name: str) -> Bools | None:
     """bool[keys]: which keys have that name, long or short; None for none."""
-    found = [key for key in range(len(names)) if name in (names.name(key), *_paths(names.long_name(key)))]
-    if not found:
+    keys = [key for key in range(len(names)) if name in (names.name(key), *_paths(names.long_name(key)))]
+    if not keys:
         return None
     out = np.zeros(len(names), np.bool_)
-    out[found] = True
+    out[keys] = True
     return out
 
 
@@ -52,10 +52,10 @@ def _paths(long_name: str) -> tuple[str, str]:
 
 def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int, Track]]:
     """The tracks of some kinds, with their places."""
-    for at, section in enumerate(timeline.sections):
+    for section_number, section in enumerate(timeline.sections):
         for item, track in enumerate(section.tracks):
             if track.kind in kinds:
-                yield at, item, track
+                yield section_number, item, track
 
 
 def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
@@ -63,9 +63,9 @@ def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_e
     first, last = lane_events(track, lane, cell_start, cell_end)
     if first == last:
         return None
-    at = first + int(np.searchsorted(track.start_ps[first:last], instant, side="right")) - 1
-    if at >= first and (track.end_ps[at] > instant or track.start_ps[at] == instant):
-        return at
+    event = first + int(np.searchsorted(track.start_ps[first:last], instant, side="right")) - 1
+    if event >= first and (track.end_ps[event] > instant or track.start_ps[event] == instant):
+        return event
     last = min(last, first + _SEEN_IN_CELL)
     return first + int(np.argmax(track.end_ps[first:last] - track.start_ps[first:last]))
 
@@ -103,7 +103,7 @@ def event_beside(track: Track, lane: int, here: tuple[int, int], direction: int)
     base, count_ = int(part.start), int(part.stop) - int(part.start)
     instant, at_lane = here
     if direction > 0:
-        at = int(np.searchsorted(track.start_ps[part], instant, side="left" if lane > at_lane else "right"))
-        return lane, base + at if at < count_ else None
-    at = int(np.searchsorted(track.start_ps[part], instant, side="right" if lane < at_lane else "left")) - 1
-    return lane, base + at if at >= 0 else None
+        event = int(np.searchsorted(track.start_ps[part], instant, side="left" if lane > at_lane else "right"))
+        return lane, base + event if event < count_ else None
+    event = int(np.searchsorted(track.start_ps[part], instant, side="right" if lane < at_lane else "left")) - 1
+    return lane, base + event if event >= 0 else None

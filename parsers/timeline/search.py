@@ -65,17 +65,17 @@ class Matches:
     @property
     def total(self) -> int:
         """Matching events of all tracks."""
-        return sum(one.count for one in self.tracks)
+        return sum(track.count for track in self.tracks)
 
     @property
     def counts(self) -> dict[tuple[int, int], int]:
         """Matching events by track; tracks without any are missing."""
-        return {one.place: one.count for one in self.tracks}
+        return {track.place: track.count for track in self.tracks}
 
     def is_match(self, event: EventId) -> bool:
         """Whether an event matches."""
-        one = self._by_place.get(event[:2])
-        return one is not None and bool(one.matching[one.track.key[event[2]]])
+        track = self._by_place.get(event[:2])
+        return track is not None and bool(track.matching[track.track.key[event[2]]])
 
     def next_after(self, time_ps: int, direction: int = 1, event: EventId | None = None) -> EventId | None:
         """The next or previous match, None where there is none: wrapping round is the caller's.
@@ -85,9 +85,9 @@ class Matches:
             direction: above 0 for the next match, below for the previous.
             event: the event to search from, which starts at `time_ps`; others that start with it are found then.
         """
-        found = [self._few.beside(time_ps, direction, event)]
-        found += [one.beside(time_ps, direction, event) for one in self._many]
-        hits = [one for one in found if one is not None]
+        candidates = [self._few.beside(time_ps, direction, event)]
+        candidates += [candidate.beside(time_ps, direction, event) for candidate in self._many]
+        hits = [candidate for candidate in candidates if candidate is not None]
         if not hits:
             return None
         return (min(hits) if direction > 0 else max(hits))[1]
@@ -96,7 +96,7 @@ class Matches:
         """The how-manieth match an event is, from 1 on; for one that is no match, the how-manieth it would be."""
         track = self._track(event)
         start = int(track.start_ps[event[2]])
-        return 1 + self._few.before(start, event) + sum(one.before(start, event) for one in self._many)
+        return 1 + self._few.before(start, event) + sum(many.before(start, event) for many in self._many)
 
     def label(self, event: EventId) -> str:
         """``3 of 1,204``; without the number for an event that is no match."""
@@ -109,18 +109,18 @@ class Matches:
             edges: int64[cells + 1], ascending.
         """
         out = self._few.marks(edges)
-        for one in self._many:
-            out |= one.marks(edges)
+        for many in self._many:
+            out |= many.marks(edges)
         return out
 
     def matching(self, place: tuple[int, int]) -> Bools | None:
         """bool[keys]: the names of a track that match; None where no event of it does."""
-        one = self._by_place.get(place)
-        return None if one is None else one.matching
+        track = self._by_place.get(place)
+        return None if track is None else track.matching
 
     @cached_property
     def _by_place(self) -> dict[tuple[int, int], TrackMatches]:
-        return {one.place: one for one in self.tracks}
+        return {track.place: track for track in self.tracks}
 
     def _track(self, event: EventId) -> Track:
         """The track of an event.
@@ -132,16 +132,16 @@ class Matches:
 
     @cached_property
     def _few(self) -> _Few:
-        return _Few([one for one in self.tracks if _is_few(one)])
+        return _Few([track for track in self.tracks if _is_few(track)])
 
     @cached_property
     def _many(self) -> list[_Many]:
-        return [_Many(one) for one in self.tracks if not _is_few(one)]
+        return [_Many(track) for track in self.tracks if not _is_few(track)]
 
 
-def _is_few(one: TrackMatches) -> bool:
+def _is_few(matches: TrackMatches) -> bool:
     """Whether the places of a track's matches are kept; to go through very many lanes would take longer."""
-    return one.count <= FEW or one.track.depth > MANY_LANES
+    return matches.count <= FEW or matches.track.depth > MANY_LANES
 
 
 def find(timeline: Timeline, text: str) -> Matches:
@@ -150,10 +150,10 @@ def find(timeline: Timeline, text: str) -> Matches:
     An empty text matches nothing.
     """
     of_names: dict[int, list[tuple[tuple[int, int], Track]]] = {}
-    for at, section in enumerate(timeline.sections if text else ()):
+    for section_number, section in enumerate(timeline.sections if text else ()):
         for number, track in enumerate(section.tracks):
-            of_names.setdefault(id(track.names), []).append(((at, number), track))
-    found: list[TrackMatches] = []
+            of_names.setdefault(id(track.names), []).append(((section_number, number), track))
+    matches: list[TrackMatches] = []
     distinct: set[str] = set()
     for placed in of_names.values():
         names = placed[0][1].names
@@ -161,14 +161,14 @@ def find(timeline: Timeline, text: str) -> Matches:
         if not matching.any():
             continue
         counts, seen = _counts([track for _, track in placed], matching)
-        found += [
+        matches += [
             TrackMatches(place, track, matching, count)
             for (place, track), count in zip(placed, counts, strict=True)
             if count
         ]
         distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
-    found.sort(key=lambda one: one.place)
-    return Matches(text, tuple(found), len(distinct))
+    matches.sort(key=lambda one: one.place)
+    return Matches(text, tuple(matches), len(distinct))
 
 
 def matching_keys(names: EventNames, text: str) -> Bools:
@@ -232,28 +232,28 @@ def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ND
 def _found(tracks: Sequence[TrackMatches]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
     """All matches: of which track, their places in it, their starts and ends; of small tracks many at a time."""
     small: dict[int, list[int]] = {}
-    for number, one in enumerate(tracks):
-        if len(one.track) < _SMALL:
-            small.setdefault(id(one.matching), []).append(number)
+    for number, matches in enumerate(tracks):
+        if len(matches.track) < _SMALL:
+            small.setdefault(id(matches.matching), []).append(number)
             continue
-        at = np.flatnonzero(one.matching[one.track.key])
-        of = np.full(len(at), number, np.int32)
-        yield of, at.astype(np.int32), one.track.start_ps[at], one.track.end_ps[at]
+        rows = np.flatnonzero(matches.matching[matches.track.key])
+        of = np.full(len(rows), number, np.int32)
+        yield of, rows.astype(np.int32), matches.track.start_ps[rows], matches.track.end_ps[rows]
     for numbers in small.values():
         chosen = [tracks[number].track for number in numbers]
         key, of = _joined([track.key for track in chosen])
-        at = np.flatnonzero(tracks[numbers[0]].matching[key])
+        rows = np.flatnonzero(tracks[numbers[0]].matching[key])
         first = np.cumsum([0, *map(len, chosen)])
-        start = np.concatenate([track.start_ps for track in chosen])[at]
-        end = np.concatenate([track.end_ps for track in chosen])[at]
-        yield np.array(numbers, np.int32)[of[at]], (at - first[of[at]]).astype(np.int32), start, end
+        start = np.concatenate([track.start_ps for track in chosen])[rows]
+        end = np.concatenate([track.end_ps for track in chosen])[rows]
+        yield np.array(numbers, np.int32)[of[rows]], (rows - first[of[rows]]).astype(np.int32), start, end
 
 
 class _Few:
     """The matches of tracks with few of them, in order."""
 
     def __init__(self, tracks: Sequence[TrackMatches]) -> None:
-        self._places = [one.place for one in tracks]
+        self._places = [matches.place for matches in tracks]
         none = no_ints()
         parts = [(none.astype(np.int32), none.astype(np.int32), none, none), *_found(tracks)]
         of, index, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -263,15 +263,15 @@ class _Few:
     def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
         """The match before or behind an instant or event: what it is ordered by, and it."""
         if event is None:
-            at = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
+            index = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
         else:
-            at = self.before(time_ps, event)
-            at += direction > 0 and at < len(self._start) and self._place(at) == event
-        at -= direction < 0
-        if not 0 <= at < len(self._start):
+            index = self.before(time_ps, event)
+            index += direction > 0 and index < len(self._start) and self._place(index) == event
+        index -= direction < 0
+        if not 0 <= index < len(self._start):
             return None
-        place = self._place(at)
-        return (int(self._start[at]), place), place
+        place = self._place(index)
+        return (int(self._start[index]), place), place
 
     def before(self, time_ps: int, event: EventId) -> int:
         """Matches before an event that starts at an instant."""
@@ -285,8 +285,8 @@ class _Few:
                 high = middle
         return low
 
-    def _place(self, at: int) -> EventId:
-        return *self._places[int(self._of[at])], int(self._index[at])
+    def _place(self, index: int) -> EventId:
+        return *self._places[int(self._of[index])], int(self._index[index])
 
     def marks(self, edges: Int64s) -> Bools:
         """See `Matches.marks`."""
@@ -323,9 +323,9 @@ class _Many:
     def _counted(self, places: Int64s) -> Int64s:
         """int64[n]: matches before each of some places of the track."""
         block = places // _BLOCK
-        of, at = ranges(block * _BLOCK, places)
-        hits = self._matching[self._track.key[at]]
-        counted: Int64s = self._sums[block] + np.bincount(of[hits], minlength=len(places))
+        place, event = ranges(block * _BLOCK, places)
+        hits = self._matching[self._track.key[event]]
+        counted: Int64s = self._sums[block] + np.bincount(place[hits], minlength=len(places))
         return counted
 
     def _match(self, number: int) -> int:
@@ -343,11 +343,11 @@ class _Many:
         out = np.empty(track.depth, np.int64)
         for lane in range(track.depth):
             begin, stop = int(track.lanes[lane]), int(track.lanes[lane + 1])
-            at = begin + int(np.searchsorted(track.start_ps[begin:stop], time_ps, side="left"))
-            if at < stop and int(track.start_ps[at]) == time_ps:
-                place = (*self._place, at)
-                at += after if event is None or place == event else place < event
-            out[lane] = at
+            event_index = begin + int(np.searchsorted(track.start_ps[begin:stop], time_ps, side="left"))
+            if event_index < stop and int(track.start_ps[event_index]) == time_ps:
+                place = (*self._place, event_index)
+                event_index += after if event is None or place == event else place < event
+            out[lane] = event_index
         return out
 
     def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
@@ -359,9 +359,9 @@ class _Many:
             numbers = reached[reached > self._counted(self._track.lanes[:-1])] - 1
         hits = []
         for number in numbers.tolist():
-            at = self._match(number)
-            place = (*self._place, at)
-            hits.append(((int(self._track.start_ps[at]), place), place))
+            match = self._match(number)
+            place = (*self._place, match)
+            hits.append(((int(self._track.start_ps[match]), place), place))
         if not hits:
             return None
         return min(hits) if direction > 0 else max(hits)

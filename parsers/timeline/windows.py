@@ -77,9 +77,9 @@ def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
     start, end = track.start_ps[begin:stop], track.end_ps[begin:stop]
     first = np.searchsorted(end, edges[:-1], side="left")
     if len(start):
-        at = np.minimum(first, len(start) - 1)
+        nearest = np.minimum(first, len(start) - 1)
         # an event that ends where the cell begins is not in it, one of no duration there is
-        first = first + ((first < len(start)) & (end[at] == edges[:-1]) & (start[at] < edges[:-1]))
+        first = first + ((first < len(start)) & (end[nearest] == edges[:-1]) & (start[nearest] < edges[:-1]))
     last = np.maximum(first, np.searchsorted(start, edges[1:], side="left"))
     before = _covered(track, begin, stop, edges, _class_sums(track), _class_parts(track))
     return LaneWindow(edges, first + begin, last + begin, np.diff(before, axis=0))
@@ -120,15 +120,15 @@ def _has_many_lanes(track: Track) -> bool:
 def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
     """`track_window` of a track with many lanes and few events in each: goes through these at once."""
     cells, classes = len(edges) - 1, len(CLASSES)
-    at, first, last = _events_in(track, edges)
-    start, end = track.start_ps[at], track.end_ps[at]
+    events, first, last = _events_in(track, edges)
+    start, end = track.start_ps[events], track.end_ps[events]
     opens, closes = np.bincount(first, minlength=cells + 1), np.bincount(last, minlength=cells + 1)
     lasts = end > start
-    at, start, end = at[lasts], start[lasts], end[lasts]
+    events, start, end = events[lasts], start[lasts], end[lasts]
     borders, owner = deepest(start, end)
     busy = np.zeros((cells, classes), np.int64)
     held = np.flatnonzero(owner >= 0)
-    code = track.names.classes[track.key[at[owner[held]]]]
+    code = track.names.classes[track.key[events[owner[held]]]]
     for number in range(classes):
         of = held[code == number]
         busy[:, number] = np.diff(covered(edges, borders[of], borders[of + 1]))
@@ -138,9 +138,9 @@ def _many_lanes(track: Track, edges: Int64s) -> TrackWindow:
 def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
     """`rate_window` of a track with many lanes."""
     cells, track = len(edges) - 1, rate.ops
-    at, first, last = _events_in(track, edges)
-    start, end = track.start_ps[at], track.end_ps[at]
-    work = rate.work[track.key[at]]
+    events, first, last = _events_in(track, edges)
+    start, end = track.start_ps[events], track.end_ps[events]
+    work = rate.work[track.key[events]]
     # of what each picosecond of an op counts; one of no duration does all in the cell that holds it
     density = work / np.maximum(end - start, 1)
     begins, ends = np.maximum(start, edges[first]), np.minimum(end, edges[last])
@@ -148,7 +148,7 @@ def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
     inside = np.where(end > start, density * (ends - begins), work)
     done = np.zeros(cells)
     done += np.bincount(first[is_one], inside[is_one], cells)
-    first, last, begins, ends, density = (one[~is_one] for one in (first, last, begins, ends, density))
+    first, last, begins, ends, density = (column[~is_one] for column in (first, last, begins, ends, density))
     done += np.bincount(first, density * (edges[first + 1] - begins), cells)
     done += np.bincount(last - 1, density * (ends - edges[last - 1]), cells)
     whole = np.bincount(first + 1, density, cells + 1) - np.bincount(last - 1, density, cells + 1)
@@ -160,13 +160,13 @@ def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
 def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """The events that a window touches, and the cells [first, last) that each is in."""
     low, high = int(edges[0]), int(edges[-1])
-    at = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low)).astype(np.int64)
-    start, end = track.start_ps[at], track.end_ps[at]
+    events = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low)).astype(np.int64)
+    start, end = track.start_ps[events], track.end_ps[events]
     inside = (end > low) | (start == end)
-    at, start, end = at[inside], start[inside], end[inside]
+    events, start, end = events[inside], start[inside], end[inside]
     first = np.maximum(np.searchsorted(edges, start, side="right") - 1, 0)
     last = np.minimum(np.maximum(np.searchsorted(edges, end, side="left"), first + 1), len(edges) - 1)
-    return at, first, last
+    return events, first, last
 
 
 def _reaches(track: Track, begin: int, stop: int, edges: Int64s) -> bool:
@@ -250,8 +250,8 @@ def _covered(
         return np.zeros((len(edges), blocks.shape[1]), blocks.dtype)
     after = begin + np.searchsorted(track.start_ps[begin:stop], edges, side="left")  # began before the edge
     block = after // LANE_EVENTS_A_BLOCK
-    of, at = ranges(block * LANE_EVENTS_A_BLOCK, after)
-    sums = blocks[block] + parts(of, at, len(edges), None)
+    edge, event = ranges(block * LANE_EVENTS_A_BLOCK, after)
+    sums = blocks[block] + parts(edge, event, len(edges), None)
     open_ = np.flatnonzero(after > begin)
     last = after[open_] - 1
     left = track.end_ps[last] - edges[open_]  # of the last one, which alone can be under way
@@ -264,9 +264,9 @@ def _covered(
 def _class_parts(track: Track) -> Parts[np.int64]:
     """Adds up durations, or given times, of events by group and class."""
 
-    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> Int64s:
-        time = track.end_ps[at] - track.start_ps[at] if time is None else time
-        cell = of * len(CLASSES) + track.names.classes[track.key[at]]
+    def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Int64s:
+        time = track.end_ps[events] - track.start_ps[events] if time is None else time
+        cell = of * len(CLASSES) + track.names.classes[track.key[events]]
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
@@ -276,10 +276,10 @@ def _class_parts(track: Track) -> Parts[np.int64]:
 def _work_parts(rate: RateTrack) -> Parts[np.float64]:
     """Adds up the work of events by group, or the part of it that falls into given times."""
 
-    def parts(of: Int64s, at: Int64s, groups: int, time: Int64s | None) -> Floats:
-        work = rate.work[rate.ops.key[at]]
+    def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Floats:
+        work = rate.work[rate.ops.key[events]]
         if time is not None:
-            work = work * (time / (rate.ops.end_ps[at] - rate.ops.start_ps[at]))
+            work = work * (time / (rate.ops.end_ps[events] - rate.ops.start_ps[events]))
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
     return parts
@@ -311,7 +311,7 @@ def _block_sums(track: Track, columns: int, parts: Parts[_Number], dtype: type[_
     out: NDArray[_Number] = np.zeros((blocks + 1, columns), dtype)
     for first in range(0, blocks, _CHUNK_BLOCKS):
         last = min(blocks, first + _CHUNK_BLOCKS)
-        at = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
-        out[first + 1 : last + 1] = parts(at // LANE_EVENTS_A_BLOCK - first, at, last - first, None)
+        events = np.arange(first * LANE_EVENTS_A_BLOCK, min(n, last * LANE_EVENTS_A_BLOCK))
+        out[first + 1 : last + 1] = parts(events // LANE_EVENTS_A_BLOCK - first, events, last - first, None)
     np.cumsum(out, axis=0, out=out)
     return out

@@ -77,15 +77,15 @@ def find_hlo_files(path: str) -> tuple[HloFile, ...]:
         ProfileError: `not_found`, `unreadable` or `not_a_file`; `text_dump` where there are text dumps alone.
     """
     path = os.path.expanduser(path)
-    found = _status(path)
-    if stat.S_ISDIR(found.st_mode):
+    status = _status(path)
+    if stat.S_ISDIR(status.st_mode):
         return _in_folder(path)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ProfileError("not_a_file", f"{printable(path)} is neither a file nor a folder.", _DUMP_HINT)
     name = os.path.basename(path)
     if _TEXT_NAME.fullmatch(name):
         raise _text_dump(f"{printable(name)} is a text")
-    return (_named(path, found.st_size).file,)
+    return (_named(path, status.st_size).file,)
 
 
 def read_hlo_file(file: HloFile) -> HloModule:
@@ -136,8 +136,8 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
                     if entry.is_file():
-                        found = _named(entry.path, entry.stat().st_size)
-                        groups.setdefault(found.group or entry.name, []).append(found.file)
+                        named = _named(entry.path, entry.stat().st_size)
+                        groups.setdefault(named.group or entry.name, []).append(named.file)
     except OSError as error:
         raise _unreadable(path, error) from error
     if not groups and has_text:
@@ -213,12 +213,12 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
     out = bytearray()
     inflater = zlib.decompressobj(wbits=31) if os.pread(descriptor, 2, 0) == GZIP_MAGIC else None
     limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
-    at = 0
-    while at < size:
-        data = os.pread(descriptor, min(_CHUNK, size - at), at)
+    offset = 0
+    while offset < size:
+        data = os.pread(descriptor, min(_CHUNK, size - offset), offset)
         if not data:
             break  # cut while it was read
-        at += len(data)
+        offset += len(data)
         if inflater is None:
             out += data
         else:
@@ -270,7 +270,9 @@ def _of_snapshot(data: bytes) -> hlo_pb2.HloProto:
 
 def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
     """Whether it has an instruction with an opcode; bytes of another message read as one do not come to that."""
-    return any(_OPCODE.fullmatch(one.opcode) for part in module.computations for one in part.instructions)
+    return any(
+        _OPCODE.fullmatch(instruction.opcode) for part in module.computations for instruction in part.instructions
+    )
 
 
 # --- what is wrong

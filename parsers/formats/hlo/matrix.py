@@ -131,11 +131,11 @@ def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator
 
 
 def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> MatrixWork:
-    found = _sizes(module, proto)
+    product = _sizes(module, proto)
     name, opcode = proto.name.decode("utf-8", "replace"), proto.opcode.decode("utf-8", "replace")
-    if isinstance(found, str):
-        return MatrixWork(name, opcode, None, None, None, None, None, None, None, None, None, None, found)
-    sizes = {"m": found.m, "k": found.k, "n": found.n}
+    if isinstance(product, str):
+        return MatrixWork(name, opcode, None, None, None, None, None, None, None, None, None, None, product)
+    sizes = {"m": product.m, "k": product.k, "n": product.n}
     padded = {
         key: -(-size // block) * block for (key, size), block in zip(sizes.items(), (ROWS, mxu, mxu), strict=True)
     }
@@ -145,14 +145,14 @@ def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> Ma
     return MatrixWork(
         name=name,
         opcode=opcode,
-        m=found.m,
-        k=found.k,
-        n=found.n,
-        batch=found.batch,
+        m=product.m,
+        k=product.k,
+        n=product.n,
+        batch=product.batch,
         padded_m=padded["m"],
         padded_k=padded["k"],
         padded_n=padded["n"],
-        share=(found.m * found.k * found.n) / (padded["m"] * padded["k"] * padded["n"]),
+        share=(product.m * product.k * product.n) / (padded["m"] * padded["k"] * padded["n"]),
         padded_dimension=dimension,
         meaning=None if dimension is None else MEANING[dimension],
     )
@@ -169,10 +169,10 @@ def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | st
         return _NO_SHAPES
     if 0 in sizes:
         return "one of its dimensions is 0"
-    found = _dot(proto, left, right) if proto.opcode == b"dot" else _convolution(proto, left, right, out)
-    if isinstance(found, _Sizes) and max(found.m, found.k, found.n, found.batch) >= _LIMIT:
+    product = _dot(proto, left, right) if proto.opcode == b"dot" else _convolution(proto, left, right, out)
+    if isinstance(product, _Sizes) and max(product.m, product.k, product.n, product.batch) >= _LIMIT:
         return "its dimensions are too large to be true"
-    return found
+    return product
 
 
 def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequence[int]) -> _Sizes | str:
@@ -182,10 +182,10 @@ def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequenc
     if not (_distinct(inner + batch, len(left)) and _distinct(right_inner + right_batch, len(right))):
         return _NO_SHAPES
     return _Sizes(
-        m=_product(left[at] for at in range(len(left)) if at not in {*inner, *batch}),
-        k=_product(left[at] for at in inner),
-        n=_product(right[at] for at in range(len(right)) if at not in {*right_inner, *right_batch}),
-        batch=_product(left[at] for at in batch),
+        m=_product(left[index] for index in range(len(left)) if index not in {*inner, *batch}),
+        k=_product(left[index] for index in inner),
+        n=_product(right[index] for index in range(len(right)) if index not in {*right_inner, *right_batch}),
+        batch=_product(left[index] for index in batch),
     )
 
 

@@ -95,13 +95,13 @@ class HloModule:
         () where the compiler gives none; a frame without a place is left out, a chain that returns to itself ends.
         """
         frames = self._frames.stack_frames
-        number, met, found = proto.metadata.stack_frame_id, set[int](), list[str]()
-        while 0 < number <= len(frames) and number not in met:
-            met.add(number)
+        number, visited, calls = proto.metadata.stack_frame_id, set[int](), list[str]()
+        while 0 < number <= len(frames) and number not in visited:
+            visited.add(number)
             frame = frames[number - 1]
-            found += self._place(frame.file_location_id)
+            calls += self._place(frame.file_location_id)
             number = frame.parent_frame_id
-        return tuple(found)
+        return tuple(calls)
 
     def _place(self, number: int) -> list[str]:
         """``file:line function`` of a file location; [] where the table lacks it or its file."""
@@ -119,15 +119,15 @@ class HloModule:
 
     def wrapped(self, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloComputationProto | None:
         """The computation that a fusion, a call or an asynchronous operation wraps, see `fused`."""
-        met: set[int] = set()
+        visited: set[int] = set()
         while proto.opcode in _WRAPPERS:
             for called in proto.called_computation_ids:
                 if called in self._computations:
                     return self._computations[called]
             start = self._by_id.get(proto.operand_ids[0]) if proto.operand_ids else None
-            if start is None or not proto.opcode.startswith(b"async-") or proto.id in met:
+            if start is None or not proto.opcode.startswith(b"async-") or proto.id in visited:
                 break
-            met.add(proto.id)
+            visited.add(proto.id)
             proto = start
         return None
 
@@ -157,25 +157,25 @@ class HloModule:
 
     def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
         """The attributes without which the expression says too little, each behind a comma."""
-        found: list[str] = []
+        attributes: list[str] = []
         if proto.opcode in _WITH_DIMENSIONS:
-            found.append(f"dimensions={_braces(proto.dimensions)}")
+            attributes.append(f"dimensions={_braces(proto.dimensions)}")
         elif proto.opcode == b"get-tuple-element":
-            found.append(f"index={proto.tuple_index}")
+            attributes.append(f"index={proto.tuple_index}")
         elif proto.opcode == b"compare":
-            found.append(f"direction={text(proto.comparison_direction)}")
+            attributes.append(f"direction={text(proto.comparison_direction)}")
         elif proto.opcode == b"custom-call":
-            found.append(f'custom_call_target="{text(proto.custom_call_target)}"')
+            attributes.append(f'custom_call_target="{text(proto.custom_call_target)}"')
         elif proto.opcode == b"dot":
             numbers = proto.dot_dimension_numbers
-            found.append(f"lhs_contracting_dims={_braces(numbers.lhs_contracting_dimensions)}")
-            found.append(f"rhs_contracting_dims={_braces(numbers.rhs_contracting_dimensions)}")
+            attributes.append(f"lhs_contracting_dims={_braces(numbers.lhs_contracting_dimensions)}")
+            attributes.append(f"rhs_contracting_dims={_braces(numbers.rhs_contracting_dimensions)}")
         if proto.opcode == b"fusion" and proto.fusion_kind:
-            found.append(f"kind={text(proto.fusion_kind)}")
+            attributes.append(f"kind={text(proto.fusion_kind)}")
         if proto.opcode in _WRAPPERS:
             called = [self._computations.get(number) for number in proto.called_computation_ids]
-            found += [f"calls=%{text(computation.name)}" for computation in called if computation is not None]
-        return "".join(f", {attribute}" for attribute in found)
+            attributes += [f"calls=%{text(computation.name)}" for computation in called if computation is not None]
+        return "".join(f", {attribute}" for attribute in attributes)
 
     def _source(self, metadata: hlo_pb2.OpMetadata) -> str | None:
         """``file:line``; newer compilers give only a frame of the module's stack table, whose ids start at 1."""

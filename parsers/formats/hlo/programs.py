@@ -136,13 +136,13 @@ class HloModules:
 
     def module(self, program_id: int) -> HloModule | None:
         """The program's module; None where the profile has none or it is damaged, see `problem`."""
-        found = self._find(program_id & _UINT64)
-        return None if isinstance(found, str) else found
+        module = self._find(program_id & _UINT64)
+        return None if isinstance(module, str) else module
 
     def problem(self, program_id: int) -> str | None:
         """Why there is no module for a program, one plain sentence; None where there is one."""
-        found = self._find(program_id & _UINT64)
-        return found if isinstance(found, str) else None
+        module = self._find(program_id & _UINT64)
+        return module if isinstance(module, str) else None
 
     def _find(self, program_id: int) -> HloModule | str:
         place = self._stored.get(program_id)
@@ -163,15 +163,15 @@ def _programs(plane: Plane) -> Iterator[tuple[int, str, _Stored]]:
         return
     table = plane.event_metadata
     fields = table.stats(np.array(list(ids.values()), np.int64))
-    at = {name: index for index, name in enumerate(ids)}
+    index_of = {name: index for index, name in enumerate(ids)}
     for row in range(len(table)):
-        holds = [name for name in protos if fields.kind[at[name], row] in (KIND_BYTES, KIND_STR)]
+        holds = [name for name in protos if fields.kind[index_of[name], row] in (KIND_BYTES, KIND_STR)]
         if not holds:
             continue
         program = int(table.ids[row])
-        if _PROGRAM_ID in at and fields.kind[at[_PROGRAM_ID], row] in _INTEGERS:
-            program = int(fields.value[at[_PROGRAM_ID], row])
-        index = at[holds[0]]
+        if _PROGRAM_ID in index_of and fields.kind[index_of[_PROGRAM_ID], row] in _INTEGERS:
+            program = int(fields.value[index_of[_PROGRAM_ID], row])
+        index = index_of[holds[0]]
         place = _Stored(table.body, int(fields.value[index, row]), int(fields.length[index, row]))
         yield program & _UINT64, module_name(table.name(row)), place
 

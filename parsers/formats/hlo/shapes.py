@@ -215,15 +215,15 @@ def shapes_in(text: str) -> tuple[FoundShape, ...]:
 
     Quoted texts are passed over, and so are shapes that `parse_shape` can't read.
     """
-    found: list[FoundShape] = []
+    shapes: list[FoundShape] = []
     for match in _ARRAY_OR_QUOTED.finditer(text):
         odd_layout = not match[0].endswith("}") and text.startswith("{", match.end())
         if match[0].startswith('"') or odd_layout:
             continue
         shape = _shape(match[0])
         if shape is not None:
-            found.append(FoundShape(shape, match.start(), match.end()))
-    return tuple(found)
+            shapes.append(FoundShape(shape, match.start(), match.end()))
+    return tuple(shapes)
 
 
 def element_bits(proto: hlo_pb2.ShapeProto) -> int:
@@ -301,17 +301,17 @@ def _attributes(text: str) -> _Attributes | None:
     tiles: tuple[tuple[int, ...], ...] = ()
     numbers: dict[str, int] = {}
     other: list[str] = []
-    at = 0
-    while at < len(text):
-        match = _ATTRIBUTE.match(text, at)
+    offset = 0
+    while offset < len(text):
+        match = _ATTRIBUTE.match(text, offset)
         if match is None:
             return None
-        at = match.end()
+        offset = match.end()
         groups = _GROUP.findall(match[2])
         if match[1] == "T":
-            read = [_numbers(group.replace("*", str(COMBINE))) for group in groups]
-            tiles += tuple(tile for tile in read if tile)
-            if not all(read):
+            tile_sizes = [_numbers(group.replace("*", str(COMBINE))) for group in groups]
+            tiles += tuple(tile for tile in tile_sizes if tile)
+            if not all(tile_sizes):
                 return None
         elif match[1] in ("S", "E", "L"):
             value = _numbers(groups[0])

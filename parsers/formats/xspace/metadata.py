@@ -53,8 +53,8 @@ class MetadataTable:
 
     def row(self, metadata_id: int) -> int | None:
         """Row of a metadata id, or None when the profile has no such entry."""
-        at = int(np.searchsorted(self.ids, metadata_id))
-        return at if at < len(self.ids) and self.ids[at] == metadata_id else None
+        row = int(np.searchsorted(self.ids, metadata_id))
+        return row if row < len(self.ids) and self.ids[row] == metadata_id else None
 
     def rows(self, metadata_ids: Int64s) -> Int64s:
         """Rows of many ids, -1 where there is no entry."""
@@ -77,13 +77,13 @@ class MetadataTable:
         """Ids of the entries with these names; the lowest id where a name stands twice."""
         wanted = {name.encode(): name for name in names}
         lengths = self.name_end - self.name_begin
-        found: dict[str, int] = {}
+        ids: dict[str, int] = {}
         for length in {len(key) for key in wanted}:
             for row in np.flatnonzero(lengths == length):
                 name = wanted.get(self.body[self.name_begin[row] : self.name_end[row]])
                 if name is not None:
-                    found.setdefault(name, int(self.ids[row]))
-        return found
+                    ids.setdefault(name, int(self.ids[row]))
+        return ids
 
     def stats(self, wanted: Int64s, rows: Int64s | None = None) -> StatFields:
         """Columns of the stats of event metadata: arrays [k, n] for k stat ids over all rows, or over `rows`."""
@@ -182,8 +182,8 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
     places = zip(
         entries.owner[is_key].tolist(), entries.begin[is_key].tolist(), entries.end[is_key].tolist(), strict=True
     )
-    for at, a, b in places:
-        keys[at] = varint(entries.body[a:b])
+    for entry, a, b in places:
+        keys[entry] = varint(entries.body[a:b])
     order = np.argsort(keys, kind="stable")
     if len(order):
         order = order[np.append(np.diff(keys[order]) != 0, True)]

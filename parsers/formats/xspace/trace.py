@@ -98,22 +98,22 @@ class Line:
         return self._read_header(last, self.end)
 
     def _read_header(self, begin: int, end: int) -> LineHeader:
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         texts: dict[int, str] = {}
         for window in windows(self.plane.source, begin, end):
             for index in np.flatnonzero(window.number != EVENTS_FIELD).tolist():
                 number, wire = int(window.number[index]), int(window.wire[index])
                 if wire == VARINT:
-                    found[number] = varint(window.payload(index))
+                    numbers[number] = varint(window.payload(index))
                 elif wire == LEN and number in (2, 11):
                     texts[number] = text(window.payload(index))
         return LineHeader(
-            id=found.get(1, 0),
-            display_id=found.get(10, 0),
+            id=numbers.get(1, 0),
+            display_id=numbers.get(10, 0),
             name=texts.get(2, ""),
             display_name=texts.get(11, ""),
-            timestamp_ns=found.get(3, 0),
-            duration_ps=found.get(9, 0),
+            timestamp_ns=numbers.get(3, 0),
+            duration_ps=numbers.get(9, 0),
         )
 
     @property
@@ -148,19 +148,19 @@ class Line:
 
     def _scan(self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
         """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
-        at, chunk = self.begin, chunk_size()
+        offset, chunk = self.begin, chunk_size()
         window = chunk
-        while at < self.end:
-            data = self.plane.source.read(at, min(window, self.end - at))
-            last = at + len(data) >= self.end
+        while offset < self.end:
+            data = self.plane.source.read(offset, min(window, self.end - offset))
+            last = offset + len(data) >= self.end
             start, before, status = 0, room.count, FULL
             while status in (FULL, WIDE_ID):
-                found = scan_events(data, at, start, wanted, room.columns, room.count)
-                room.count += found.count
-                room.seen |= found.seen
-                start, status = found.next, found.status
+                scan = scan_events(data, offset, start, wanted, room.columns, room.count)
+                room.count += scan.count
+                room.seen |= scan.seen
+                start, status = scan.next, scan.status
                 if status == FULL:
-                    room.grow((at + start - self.begin) / self.size)
+                    room.grow((offset + start - self.begin) / self.size)
                 elif status == WIDE_ID:
                     room.widen()
             if on_chunk is not None:
@@ -168,7 +168,7 @@ class Line:
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
                 return
             window = chunk if start else 2 * window  # an event larger than the window
-            at += start
+            offset += start
 
 
 class Plane:
@@ -198,17 +198,21 @@ class Plane:
         self._entries: dict[int, list[tuple[Int64s, Int64s]]] = {4: [], 5: [], 6: []}
         for window in windows(source, begin, self.end):
             is_len = window.wire == LEN
-            for at in np.flatnonzero(is_len & (window.number == 3)).tolist():
-                lines.append(Line(self, int(window.begin[at]), int(window.end[at])))
+            for field_index in np.flatnonzero(is_len & (window.number == 3)).tolist():
+                lines.append(Line(self, int(window.begin[field_index]), int(window.end[field_index])))
             for field, spans in self._entries.items():
                 chosen = is_len & (window.number == field)
                 if chosen.any():
                     spans.append((window.begin[chosen], window.end[chosen]))
-            for at in np.flatnonzero(window.number <= 2).tolist():
-                if window.number[at] == 1 and window.wire[at] == VARINT:
-                    self.id = varint(window.payload(at))
-                elif window.number[at] == 2 and window.wire[at] == LEN:
-                    self.name = text(source.read(int(window.begin[at]), int(window.end[at] - window.begin[at])))
+            for field_index in np.flatnonzero(window.number <= 2).tolist():
+                if window.number[field_index] == 1 and window.wire[field_index] == VARINT:
+                    self.id = varint(window.payload(field_index))
+                elif window.number[field_index] == 2 and window.wire[field_index] == LEN:
+                    self.name = text(
+                        source.read(
+                            int(window.begin[field_index]), int(window.end[field_index] - window.begin[field_index])
+                        )
+                    )
             self.broken_at, self.cut = window.broken_at, window.cut
         self.lines = tuple(lines)
 
@@ -237,14 +241,14 @@ class Plane:
         if not len(begin):
             return b"", begin, end
         far = np.flatnonzero(begin[1:] - end[:-1] > HEAD) + 1
-        pieces, shift, at = [], np.zeros(len(begin), np.int64), 0
+        pieces, shift, size = [], np.zeros(len(begin), np.int64), 0
         for first, last in zip([0, *far.tolist()], [*far.tolist(), len(begin)], strict=True):
             start, stop = int(begin[first]), int(end[last - 1])
             pieces.append(self.source.read(start, stop - start))
-            shift[first:last] = at - start
-            at += stop - start
+            shift[first:last] = size - start
+            size += stop - start
         body = b"".join(pieces)
-        if len(body) != at:  # the file shrank under us
+        if len(body) != size:  # the file shrank under us
             raise ProfileError("changed", f"{self.source.name} changed while it was read.", "open it again")
         return body, begin + shift, end + shift
 
@@ -280,8 +284,8 @@ class Plane:
         """Metadata ids of the stats with these names, in the order asked; unknown names are left out."""
         if not names:
             return {}
-        found = self.stat_metadata.find_names(names)
-        return {name: found[name] for name in names if name in found}
+        ids = self.stat_metadata.find_names(names)
+        return {name: ids[name] for name in names if name in ids}
 
     def stat_value(self, stat: xplane_pb2.XStat) -> StatValue:
         """Value of a decoded stat; a reference becomes the text it stands for."""
@@ -312,13 +316,13 @@ class Plane:
         """Text of each event's stat (text, bytes as text, or reference), None elsewhere; each is read once."""
         out: list[str | None] = [None] * len(column.kind)
         known: dict[tuple[int, int], str | None] = {}
-        for at in np.flatnonzero((column.kind == KIND_REF) | (column.kind == KIND_STR) | (column.kind == KIND_BYTES)):
-            value = int(column.value[at])
-            length = int(column.length[at]) if len(column.length) else 0
-            key = (-1, value) if column.kind[at] == KIND_REF else (length, value)
+        for row in np.flatnonzero((column.kind == KIND_REF) | (column.kind == KIND_STR) | (column.kind == KIND_BYTES)):
+            value = int(column.value[row])
+            length = int(column.length[row]) if len(column.length) else 0
+            key = (-1, value) if column.kind[row] == KIND_REF else (length, value)
             if key not in known:
                 known[key] = self._referenced(value) if key[0] < 0 else text(self.source.read(value, length))
-            out[at] = known[key]
+            out[row] = known[key]
         return out
 
     def line(self, name: str) -> Line | None:
@@ -342,8 +346,8 @@ class Trace:
         texts: dict[int, list[str]] = {2: [], 3: [], 4: []}
         self._broken_at, self._cut, self._lost_bytes = -1, False, 0
         for window in windows(source, 0, source.size):
-            for at in np.flatnonzero((window.number <= 4) & (window.wire == LEN)):
-                number, begin, end = int(window.number[at]), int(window.begin[at]), int(window.end[at])
+            for index in np.flatnonzero((window.number <= 4) & (window.wire == LEN)):
+                number, begin, end = int(window.number[index]), int(window.begin[index]), int(window.end[index])
                 self._lost_bytes = max(0, end - source.size)
                 if number == 1:
                     planes.append(Plane(source, len(planes), begin, end))
@@ -396,16 +400,16 @@ class Trace:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was lost: a cut file, damaged bytes, damaged metadata (as far as it has been decoded)."""
-        found: list[Problem] = []
+        problems: list[Problem] = []
         name, size = self.source.name, self.source.size
         if self.source.note:
-            found.append(Problem("truncated", name, f"{name}: {self.source.note}."))
+            problems.append(Problem("truncated", name, f"{name}: {self.source.note}."))
         for plane in self.planes:
             if plane.is_cut:
-                found.append(_cut_problem(name, size, plane))
+                problems.append(_cut_problem(name, size, plane))
             elif plane.broken_at >= 0 or plane.lost_bytes:
                 lost = plane.end - max(plane.broken_at, plane.begin)
-                found.append(
+                problems.append(
                     Problem(
                         "damaged",
                         f"{name}, plane {plane.name}",
@@ -413,21 +417,21 @@ class Trace:
                     )
                 )
         if self._lost_bytes and not (self.planes and self.planes[-1].lost_bytes):
-            found.append(
+            problems.append(
                 Problem(
                     "truncated", name, f"{name} is cut off after {size:,} bytes: the last text in it is incomplete."
                 )
             )
         if self._broken_at >= 0:
             what = "ends in the middle of a field" if self._cut else "is damaged"
-            found.append(
+            problems.append(
                 Problem(
                     "truncated" if self._cut else "damaged",
                     name,
                     f"{name} {what}: the last {size - self._broken_at:,} of {size:,} bytes can't be read.",
                 )
             )
-        return tuple(found)
+        return tuple(problems)
 
     def plane(self, name: str) -> Plane | None:
         """The first plane with this name."""

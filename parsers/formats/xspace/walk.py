@@ -53,24 +53,24 @@ def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
     A payload that reaches past its window is jumped over, not read. The walk ends at the end of the body, of the
     source, or at the first bytes that are no field.
     """
-    at = begin
+    offset = begin
     stop = min(end, source.size)
-    while at < stop:
-        data = source.read(at, min(WINDOW, stop - at))
+    while offset < stop:
+        data = source.read(offset, min(WINDOW, stop - offset))
         if not data:
             break
         fields = split_fields(data)
-        begins, ends = fields.begin + at, fields.end + at
+        begins, ends = fields.begin + offset, fields.end + offset
         tags = np.empty(len(begins), np.int64)
         if len(tags):
-            tags[0] = at
+            tags[0] = offset
             tags[1:] = ends[:-1]
-        following = at + fields.next
-        at_end = at + len(data) >= stop
+        following = offset + fields.next
+        at_end = offset + len(data) >= stop
         broken = fields.status == MALFORMED or (fields.status == INCOMPLETE and at_end)
         yield Window(
             data=data,
-            base=at,
+            base=offset,
             number=fields.number,
             wire=fields.wire,
             begin=begins,
@@ -81,9 +81,11 @@ def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
         )
         if broken:
             return
-        if following == at:  # one header longer than the window cannot be; guard against a core that does not advance
+        if (
+            following == offset
+        ):  # one header longer than the window cannot be; guard against a core that does not advance
             raise AssertionError("the wire core made no progress")
-        at = following
+        offset = following
 
 
 def varint(payload: bytes, signed: bool = True) -> int:

@@ -43,11 +43,11 @@ class Compilation:
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
     """What the host's threads did during disjoint intervals in order, the most first."""
-    found: list[Activity] = []
+    activities_of_threads: list[Activity] = []
     for thread in host.threads:
-        found += _of_thread(host, thread, gaps)
-    found.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
-    return tuple(found[:MOST_ACTIVITIES])
+        activities_of_threads += _of_thread(host, thread, gaps)
+    activities_of_threads.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
+    return tuple(activities_of_threads[:MOST_ACTIVITIES])
 
 
 def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Activity]:
@@ -67,7 +67,9 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Ac
     counts = np.bincount(key, minlength=len(ids))
     longest = np.argsort(-times, kind="stable")[:MOST_ACTIVITIES]
     name = thread.line.name
-    return [Activity(name, host.name(int(ids[at])), int(times[at]), int(counts[at])) for at in longest if times[at] > 0]
+    return [
+        Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row])) for row in longest if times[row] > 0
+    ]
 
 
 def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
@@ -79,7 +81,7 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
     wanted = host.ids_named(lambda name: _COMPILE.match(name) is not None)
     if not len(wanted):
         return ()
-    found: list[Compilation] = []
+    compiled: list[Compilation] = []
     for thread in host.threads:
         rows = np.flatnonzero(np.isin(thread.metadata_id, wanted))
         for start, end in zip(
@@ -89,8 +91,8 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
             longest = of[np.argmax(thread.end_ps[of] - thread.start_ps[of])]
             times = covered(np.array([start, end]), *idle)
             name = host.name(int(thread.metadata_id[longest]))
-            found.append(Compilation(name, start, end - start, int(times[1] - times[0])))
-    return tuple(sorted(found, key=lambda compilation: compilation.start_ps))
+            compiled.append(Compilation(name, start, end - start, int(times[1] - times[0])))
+    return tuple(sorted(compiled, key=lambda compilation: compilation.start_ps))
 
 
 def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:

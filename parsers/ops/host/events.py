@@ -96,18 +96,18 @@ def read_threads(
 
 def sparse_stats(events: Events) -> dict[str, SparseStat]:
     """The stats of decoded events, by name; a stat that no event has is missing."""
-    found = {}
+    stats = {}
     for name, column in events.stats.items():
         if column.kind.any():
             rows = np.flatnonzero(column.kind).astype(np.int64)
-            found[name] = SparseStat(rows, column.take(rows))
-    return found
+            stats[name] = SparseStat(rows, column.take(rows))
+    return stats
 
 
 def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, Bools]:
     """Integer values of a stat for some events, and which of these have one; 0 for those without."""
     if stat is None or not len(stat.rows):
         return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-    at = np.minimum(np.searchsorted(stat.rows, rows), len(stat.rows) - 1)
-    has = stat.rows[at] == rows
-    return np.where(has, stat.values.integers()[at], 0), has
+    nearest = np.minimum(np.searchsorted(stat.rows, rows), len(stat.rows) - 1)
+    has = stat.rows[nearest] == rows
+    return np.where(has, stat.values.integers()[nearest], 0), has

@@ -173,7 +173,7 @@ def merge_input_rows(parts: Sequence[InputRows]) -> InputRows:
             count, total, own = sums.get((name, category), (0, 0, 0))
             sums[name, category] = (count + values[0], total + values[1], own + values[2])
     rows = sorted(sums.items(), key=lambda item: (-item[1][2], item[0]))
-    counts, totals, owns = (_int64s([values[at] for _, values in rows]) for at in range(3))
+    counts, totals, owns = (_int64s([values[column] for _, values in rows]) for column in range(3))
     return InputRows(tuple(key[0] for key, _ in rows), tuple(key[1] for key, _ in rows), counts, totals, owns)
 
 
@@ -207,13 +207,13 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
     role_of_id = np.array([_role(name) for name in names], np.int8)
     known_id = np.array([_is_input_op(name) for name in names], np.bool_)
     places = [positions(thread.metadata_id, ids) for thread in host.threads]
-    drives = [bool((role_of_id[at[at >= 0]] == _DRIVES).any()) for at in places]
+    drives = [bool((role_of_id[position[position >= 0]] == _DRIVES).any()) for position in places]
     has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
     producers = _producers(host)
-    for thread, at, is_driver in zip(host.threads, places, drives, strict=True):
+    for thread, position, is_driver in zip(host.threads, places, drives, strict=True):
         holds_up = is_driver or not any(drives)
         role = np.full(len(thread), -1, np.int8)
-        role[at >= 0] = role_of_id[at[at >= 0]]
+        role[position >= 0] = role_of_id[position[position >= 0]]
         category = np.full(len(thread), -1, np.int8)
         category[_iterators(thread, role)] = _WAIT if holds_up else _PRODUCE
         stages, is_linked = _stages(host, thread, producers)
@@ -222,7 +222,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         category[role == _TRANSFER] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
-            known = np.where(at[rows] >= 0, known_id[at[rows]] if len(known_id) else False, False)
+            known = np.where(position[rows] >= 0, known_id[position[rows]] if len(known_id) else False, False)
             if has_stage_ops:
                 known |= integers_at(thread.stats.get(STAGE_ID), rows)[1]
             yield _Fed(thread, rows, category[rows], known)
@@ -262,9 +262,9 @@ def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -
     consumers = _pairs(thread, _CONSUMER)
     linked = consumers[0][np.isin(consumers[1], producers)]
     spans = union(thread.start_ps[linked], thread.end_ps[linked])
-    at = place(thread.start_ps[rows], *spans)
-    inside = at >= 0
-    inside[inside] = thread.end_ps[rows[inside]] <= spans[1][at[inside]]
+    span = place(thread.start_ps[rows], *spans)
+    inside = span >= 0
+    inside[inside] = thread.end_ps[rows[inside]] <= spans[1][span[inside]]
     return rows, inside
 
 

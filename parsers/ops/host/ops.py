@@ -251,7 +251,7 @@ class _Stages:
     def of(cls, ops: _Ops) -> _Stages:
         """The stages among some ops."""
         pairs = sorted(ops.stage.items())
-        ids, number = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+        ids, number = (np.array([pair[item] for pair in pairs], np.int64) for item in (0, 1))
         return cls(ids, number, {number: stage for stage, number in pairs})
 
 
@@ -319,9 +319,9 @@ def _define_stages(plane: Plane, events: Events, in_stage: Bools, ops: _Ops) -> 
     named[named] = (plane.event_metadata.name_end > plane.event_metadata.name_begin)[rows[named]]
     defining = np.flatnonzero(in_stage & _is_text(kinds) & named)
     stage_ids, first = np.unique(events.stats[STAGE_ID].integers()[defining], return_index=True)
-    at = defining[first]
-    texts = plane.texts(kinds.take(at))
-    for stage_id, row, kind in zip(stage_ids.tolist(), rows[at].tolist(), texts, strict=True):
+    definitions = defining[first]
+    texts = plane.texts(kinds.take(definitions))
+    for stage_id, row, kind in zip(stage_ids.tolist(), rows[definitions].tolist(), texts, strict=True):
         if stage_id not in ops.stage and kind is not None:
             name = plane.event_metadata.name(row)
             ops.stage[stage_id] = ops.add(FrameworkOp(name, kind) if kind else parse_framework_op(name))
@@ -332,8 +332,8 @@ def _by_stat(plane: Plane, column: StatColumn, op: Int64s, ops: _Ops) -> None:
     rest = np.flatnonzero((op < 0) & _is_text(column))
     is_ref = column.kind[rest] == KIND_REF
     refs, first, which = np.unique(column.value[rest[is_ref]], return_index=True, return_inverse=True)
-    found = _numbers(plane.texts(column.take(rest[is_ref][first])), ops)
-    op[rest[is_ref]] = found[which] if len(refs) else found
+    numbers = _numbers(plane.texts(column.take(rest[is_ref][first])), ops)
+    op[rest[is_ref]] = numbers[which] if len(refs) else numbers
     op[rest[~is_ref]] = _numbers(plane.texts(column.take(rest[~is_ref])), ops)
 
 
@@ -359,15 +359,15 @@ def _thread_ops(taken: _Taken, ops: _Ops, stages: _Stages) -> HostOps:
         chosen, start, end = chosen[order], start[order], end[order]
     used, key = np.unique(op[chosen], return_inverse=True)
     n = len(used)
-    found = [ops.ops[number] for number in used.tolist()]
+    used_ops = [ops.ops[number] for number in used.tolist()]
     eager = np.zeros(n, np.bool_)
     eager[key[taken.eager[chosen]]] = True
     total = int(end.max()) - int(start[0])
-    is_enqueue = np.array([item.type.startswith(INFEED_ENQUEUE) for item in found], np.bool_)[key]
+    is_enqueue = np.array([item.type.startswith(INFEED_ENQUEUE) for item in used_ops], np.bool_)[key]
     enqueue_start, enqueue_ps = start[is_enqueue], (end - start)[is_enqueue]
     return HostOps(
-        name=tuple(item.name for item in found),
-        type=tuple(item.type for item in found),
+        name=tuple(item.name for item in used_ops),
+        type=tuple(item.type for item in used_ops),
         stage_id=np.array([stages.by_number.get(number, 0) for number in used.tolist()], np.int64),
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
         total_ps=sum_by_key(key, end - start, n),

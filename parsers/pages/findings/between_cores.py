@@ -210,8 +210,8 @@ def _hosts(steps: StepTimes) -> Iterator[_Group]:
 
 
 def _cores(steps: StepTimes) -> Iterator[_Group]:
-    for at in range(len(steps.class_ps)):
-        yield _Group(f"Core {short(steps.core(at))}", np.array([at]))
+    for core in range(len(steps.class_ps)):
+        yield _Group(f"Core {short(steps.core(core))}", np.array([core]))
 
 
 def _of(steps: StepTimes, *classes: OpClass) -> Floats:

@@ -73,9 +73,9 @@ class StepTimes:
         together: Floats = np.maximum(self.gaps.sum(axis=1), 0.0)
         return together
 
-    def core(self, at: int) -> str:
+    def core(self, index: int) -> str:
         """Name of a core."""
-        return self.grid.core_names[at] if at < len(self.grid.core_names) else str(at)
+        return self.grid.core_names[index] if index < len(self.grid.core_names) else str(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ def budget(evidence: Evidence) -> Budget | None:
         usual = evidence.table.occurrences >= count / 2  # what ran before the steps only is not part of them
         rows = _rows(classes, self_ps, usual)
         scale = {
-            name: _scale(float(self_ps[rows[name]].sum()), float(class_ps[at]), cores * count)
-            for at, name in enumerate(OP_CLASSES)
+            name: _scale(float(self_ps[rows[name]].sum()), float(class_ps[index]), cores * count)
+            for index, name in enumerate(OP_CLASSES)
         }
         whole = float(steps.longest_ps.mean())
         return Budget(whole, "step", _by_class(class_ps), steps, rows, scale)
@@ -183,7 +183,7 @@ def _by_class(class_ps: Floats) -> dict[OpClass, float]:
 def _rows(classes: Int64s, self_ps: Floats, usual: Bools) -> dict[OpClass, Rows]:
     order = np.argsort(-self_ps, kind="stable")
     order = order[usual[order] & (self_ps[order] > 0)]
-    return {name: order[classes[order] == at] for at, name in enumerate(OP_CLASSES)}
+    return {name: order[classes[order] == index] for index, name in enumerate(OP_CLASSES)}
 
 
 def _scale(in_table: float, in_step: float, cells: int) -> float:

@@ -37,7 +37,7 @@ _HOST_TRANSFER = re.compile(r"^host (send|recv)")
 
 def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:
     """Array shapes in an op's HLO text, those of its result first; empty where the profile has lost it."""
-    return tuple(found.shape for found in shapes_in(table.expression(row)[:MOST_TEXT]))
+    return tuple(in_text.shape for in_text in shapes_in(table.expression(row)[:MOST_TEXT]))
 
 
 def _of_categories(table: OpTable, rows: Rows, pattern: re.Pattern[str]) -> Rows:
@@ -110,21 +110,21 @@ def _padding(shapes: tuple[Shape, ...]) -> float | None:
 def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> list[str]:
     if not shapes:
         return []
-    found = []
+    sentences = []
     if _keeps_layout(table, row, shapes):
-        found.append(
+        sentences.append(
             f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
         )
     elif table.category[row] == "copy" and len(shapes) > 1 and shapes[0].dimensions == shapes[1].dimensions:
-        found.append(f"It makes {_text(shapes[0])} of {_text(shapes[1])}.")
+        sentences.append(f"It makes {_text(shapes[0])} of {_text(shapes[1])}.")
     factor = _padding(shapes)
     if factor is not None:
         worst = max(shapes, key=lambda shape: (shape.padded_bytes or 0) - (shape.unpadded_bytes or 0))
-        found.append(
+        sentences.append(
             f"{_text(worst)} holds {size(worst.unpadded_bytes or 0)} of data in {size(worst.padded_bytes or 0)} "
             f"with its padding ({times(worst.expansion or 1.0)})."
         )
-    return found
+    return sentences
 
 
 def _text(shape: Shape) -> str:

@@ -70,7 +70,7 @@ def waiting_for_input(evidence: Evidence, budget: Budget) -> Claim:
     stands_out = float(waits[most]) >= _STANDS_OUT * worth
     longest = f"; {time(float(waits[most]))} in step {steps.names[most]}" if stands_out else ""
     mean = "mean over steps" if len(steps.input_ps) < 2 else "mean over cores and steps"
-    found = [
+    sentences = [
         f"The device waits for input {budget.amount(worth)}, {mean}{longest}.",
         "" if pattern is None else pattern.words(waits),
         _worst_core(steps, budget),
@@ -83,7 +83,7 @@ def waiting_for_input(evidence: Evidence, budget: Budget) -> Claim:
         _input_title(waits, pattern),
         worth,
         f"Mean over cores and complete steps of {measured}{others}.",
-        found,
+        sentences,
         Place("input", steps.names[most]),
         is_estimate=is_host,
     )
@@ -121,15 +121,15 @@ class _Pattern:
 
 def _pattern(waits: Floats, step_ps: float) -> _Pattern | None:
     """The regular pattern in which steps wait, from the first steps to the last; None where there is none."""
-    at = np.flatnonzero(waits >= LEAST_INPUT * step_ps)
-    if len(at) < _PATTERN_REPEATS:
+    waiting = np.flatnonzero(waits >= LEAST_INPUT * step_ps)
+    if len(waiting) < _PATTERN_REPEATS:
         return None
-    distances = np.diff(at)
+    distances = np.diff(waiting)
     period = int(distances[0])
-    if period < 2 or (distances != period).any() or at[0] >= period or at[-1] + period < len(waits):
+    if period < 2 or (distances != period).any() or waiting[0] >= period or waiting[-1] + period < len(waits):
         return None
-    others = np.delete(waits, at)
-    return _Pattern(int(at[0]), period) if others.mean() <= _QUIET * waits[at].mean() else None
+    others = np.delete(waits, waiting)
+    return _Pattern(int(waiting[0]), period) if others.mean() <= _QUIET * waits[waiting].mean() else None
 
 
 def _input_title(waits: Floats, pattern: _Pattern | None) -> str:
@@ -238,13 +238,13 @@ def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
         return []
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
     named = working or list(gaps.activities)
-    found = [
+    sentences = [
         f"Meanwhile {sentence_name(activity.thread) or 'a host thread'} is in "
         f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
         f"idle time ({counted(activity.occurrences, 'time')})."
         for activity in named[:_MOST_NAMED]
     ]
-    return found if working else [*found, "The host's threads only wait, so its events do not say why."]
+    return sentences if working else [*sentences, "The host's threads only wait, so its events do not say why."]
 
 
 def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float]:
@@ -255,31 +255,31 @@ def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float
     """
     if not evidence.compilations:
         return None, 0.0
-    found = _Stalls.of(evidence.compilations)
+    stalls = _Stalls.of(evidence.compilations)
     steps = budget.steps
     if steps is None:
-        worth, inside, step = float(found.idle_ps.sum()), float(found.idle_ps.sum()), None
+        worth, inside, step = float(stalls.idle_ps.sum()), float(stalls.idle_ps.sum()), None
     else:
         first, last = steps.grid.start_ps, steps.grid.start_ps + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
-        found = found.take((found.start_ps >= first.min()) & (found.start_ps < last.max()))
-        worth = float(found.idle_ps.sum()) / len(steps.names)
+        stalls = stalls.take((stalls.start_ps >= first.min()) & (stalls.start_ps < last.max()))
+        worth = float(stalls.idle_ps.sum()) / len(steps.names)
         spans = union(first, last)
-        shared = covered(found.end_ps, *spans) - covered(found.start_ps, *spans)
-        inside = float(np.minimum(found.idle_ps, shared).sum()) / len(steps.names)
-        step = _step_of(found, steps)
-    if worth < LEAST_COMPILING * budget.whole_ps or not len(found.names):
+        shared = covered(stalls.end_ps, *spans) - covered(stalls.start_ps, *spans)
+        inside = float(np.minimum(stalls.idle_ps, shared).sum()) / len(steps.names)
+        step = _step_of(stalls, steps)
+    if worth < LEAST_COMPILING * budget.whole_ps or not len(stalls.names):
         return None, 0.0
-    worst = int(found.idle_ps.argmax())
+    worst, number = int(stalls.idle_ps.argmax()), len(stalls.names)
     finding = budget.finding(
         "compilation",
-        f"The host compiles during the {'capture' if steps is None else 'steps'} ({counted(len(found.names), 'time')})",
+        f"The host compiles during the {'capture' if steps is None else 'steps'} ({counted(number, 'time')})",
         worth,
         "Time without any op on any core while the host traced, lowered or compiled a program"
         f"{'' if steps is None else ', divided by the number of steps'}.",
         [
-            f"{counted(len(found.names), 'compilation')} took {time(float(found.length_ps.sum()))}; "
-            f"meanwhile the device was idle for {time(float(found.idle_ps.sum()))}.",
-            f"The worst is {sentence_name(found.names[worst])}, {time(float(found.length_ps[worst]))}"
+            f"{counted(number, 'compilation')} took {time(float(stalls.length_ps.sum()))}; "
+            f"meanwhile the device was idle for {time(float(stalls.idle_ps.sum()))}.",
+            f"The worst is {sentence_name(stalls.names[worst])}, {time(float(stalls.length_ps[worst]))}"
             f"{'' if step is None else f', in step {step}'}.",
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],
@@ -314,26 +314,28 @@ class _Stalls:
     @classmethod
     def of(cls, compilations: tuple[Compilation, ...]) -> _Stalls:
         """Only those that cost idle time."""
-        costly = [one for one in compilations if one.idle_ps > 0 and one.duration_ps > 0]
-        costly.sort(key=lambda one: (one.start_ps, -one.duration_ps))
+        costly = [
+            compilation for compilation in compilations if compilation.idle_ps > 0 and compilation.duration_ps > 0
+        ]
+        costly.sort(key=lambda compilation: (compilation.start_ps, -compilation.duration_ps))
         if not costly:
             none = no_ints()
             return cls((), none, none, np.zeros(0))
-        start = np.clip([float(one.start_ps) for one in costly], -_FAR, _FAR).astype(np.int64)
-        length = np.clip([float(one.duration_ps) for one in costly], 1, _FAR).astype(np.int64)
-        idle = np.minimum([float(one.idle_ps) for one in costly], length.astype(np.float64))
+        start = np.clip([float(compilation.start_ps) for compilation in costly], -_FAR, _FAR).astype(np.int64)
+        length = np.clip([float(compilation.duration_ps) for compilation in costly], 1, _FAR).astype(np.int64)
+        idle = np.minimum([float(compilation.idle_ps) for compilation in costly], length.astype(np.float64))
         begin, end = union(start, start + length)
         of = np.searchsorted(begin, start, side="right") - 1
         first = np.searchsorted(of, np.arange(len(begin)))
         longest = [int(a + length[a:b].argmax()) for a, b in zip(first, [*first[1:], len(of)], strict=True)]
-        names = tuple(costly[at].name for at in longest)
+        names = tuple(costly[index].name for index in longest)
         return cls(names, begin, end, np.maximum.reduceat(idle, first))
 
 
-def _step_of(found: _Stalls, steps: StepTimes) -> str | None:
+def _step_of(stalls: _Stalls, steps: StepTimes) -> str | None:
     """The step in which the costliest compilation began."""
-    if not len(found.names):
+    if not len(stalls.names):
         return None
-    began = int(found.start_ps[found.idle_ps.argmax()])
+    began = int(stalls.start_ps[stalls.idle_ps.argmax()])
     inside = np.flatnonzero((steps.grid.start_ps <= began) & (began < steps.grid.start_ps + steps.longest_ps))
     return steps.names[int(inside[0])] if len(inside) else None

@@ -23,7 +23,7 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     late, feed = straggling(whole), waiting_for_input(evidence, whole)
     compilation, compiled_ps = compiling(evidence, whole)
     offloaded = in_host_memory(evidence, whole)
-    found = [
+    candidates = [
         feed.finding,
         compilation,
         late.finding,
@@ -34,8 +34,8 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
         matrix_padding(evidence, whole),
         memory_bound(evidence, whole),
     ]
-    kinds = frozenset(finding.kind for finding in found if finding is not None)
-    found.append(slow_steps(whole, kinds))
-    known = [finding for finding in found if finding is not None]
+    kinds = frozenset(finding.kind for finding in candidates if finding is not None)
+    candidates.append(slow_steps(whole, kinds))
+    known = [finding for finding in candidates if finding is not None]
     known.sort(key=lambda finding: (-finding.worth_ps, KINDS.index(finding.kind)))
     return tuple(known[:MOST_FINDINGS])

@@ -61,26 +61,26 @@ def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
         return None
     op_ps = budget.op_ps(evidence.table, rows, "compute")
     large = op_ps >= LEAST_MATRIX_OP * budget.whole_ps
-    found = [
+    padded_ops = [
         padded
         for row, ps in zip(rows[large].tolist(), op_ps[large].tolist(), strict=True)
         if (padded := _padded(evidence, row, ps, side)) is not None
     ]
-    worth = math.fsum(padded.waste_ps for padded in found)
+    worth = math.fsum(padded.waste_ps for padded in padded_ops)
     if worth < LEAST_WORTH * budget.whole_ps:
         return None
-    found.sort(key=lambda padded: -padded.waste_ps)
-    name = evidence.table.name[found[0].row]
-    title = f"{short(name)} fills {share(found[0].filled)} of the matrix unit"
-    if len(found) > 1:
-        title = f"{short(name)} and {len(found) - 1} more pad the matrix unit"
+    padded_ops.sort(key=lambda padded: -padded.waste_ps)
+    name = evidence.table.name[padded_ops[0].row]
+    title = f"{short(name)} fills {share(padded_ops[0].filled)} of the matrix unit"
+    if len(padded_ops) > 1:
+        title = f"{short(name)} and {len(padded_ops) - 1} more pad the matrix unit"
     return budget.finding(
         "padding",
         title,
         worth,
         f"Self time times the share of the multiplications that is padding, in a unit of {side}x{side}; "
         "less where they are slower than padding explains.",
-        [_padded_words(evidence, budget, padded) for padded in found[:_MOST_NAMED]],
+        [_padded_words(evidence, budget, padded) for padded in padded_ops[:_MOST_NAMED]],
         Place("op-profile", name),
         is_estimate=True,
     )
@@ -92,7 +92,7 @@ def _padded(evidence: Evidence, row: int, op_ps: float, side: int) -> _Padded | 
     if used >= FILLED:
         return None  # whatever its shapes are: the program need not be parsed
     program = int(evidence.table.program_id[row])
-    modules = (one.module(program) for one in evidence.modules)
+    modules = (program_modules.module(program) for program_modules in evidence.modules)
     module = next((module for module in modules if module is not None), None)
     works = () if module is None else matrix_works(module, evidence.table.name[row], side)
     filled = _filled(works)

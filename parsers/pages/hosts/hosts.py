@@ -57,12 +57,13 @@ def hosts_page(
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
     # where no host is whole, one of those that are not is all there is to show
-    taking = [at for at, why in enumerate(shortcomings) if not why and summaries[at].steps is not None]
-    taking = taking or [at for at, summary in enumerate(summaries) if summary.steps is not None][:1]
-    common = common_steps([summaries[at] for at in taking] or summaries)
+    taking = [index for index, why in enumerate(shortcomings) if not why and summaries[index].steps is not None]
+    taking = taking or [index for index, summary in enumerate(summaries) if summary.steps is not None][:1]
+    common = common_steps([summaries[index] for index in taking] or summaries)
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
     rows = tuple(
-        _row(summary, at, steps, why) for at, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
+        _row(summary, index, steps, why)
+        for index, (summary, why) in enumerate(zip(summaries, shortcomings, strict=True))
     )
     verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
     return HostsPage(
@@ -84,15 +85,15 @@ def _missing(
     read: set[str], left_out: Sequence[LeftOut], problems: Sequence[Problem]
 ) -> tuple[tuple[LeftOut, ...], list[str]]:
     """The hosts that are left out, each once, by name; and what else is wrong with the run."""
-    found = {out.host: out for out in left_out}
+    hosts = {out.host: out for out in left_out}
     notes: list[str] = []
     for problem in problems:
         host = host_name(problem.subject.rpartition("/")[2])
         if problem.code in _NO_HOST and host not in read:
-            found.setdefault(host, LeftOut(host, problem.sentence))
+            hosts.setdefault(host, LeftOut(host, problem.sentence))
         else:
             notes.append(problem.sentence)
-    return tuple(sorted(found.values(), key=lambda out: natural_key(out.host))), notes
+    return tuple(sorted(hosts.values(), key=lambda out: natural_key(out.host))), notes
 
 
 def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
@@ -103,7 +104,7 @@ def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
     """
     having = [0 if summary.steps is None else len(summary.steps.core_names) for summary in summaries]
     usual = max(set(having), key=lambda cores: (having.count(cores) if cores else 0, cores))
-    found: list[str] = []
+    reasons: list[str] = []
     for summary, cores in zip(summaries, having, strict=True):
         why = ""
         if any(problem.code in ("truncated", "damaged") for problem in summary.problems):
@@ -112,8 +113,8 @@ def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
         elif 0 < cores < usual:
             of = f"of its {summary.core_count:,} cores" if cores < summary.core_count else f"core{'s' * (cores > 1)}"
             why = f"only {cores:,} {of} {'has' if cores == 1 else 'have'} steps, and {usual:,} of other hosts"
-        found.append(why)
-    return found
+        reasons.append(why)
+    return reasons
 
 
 def _apart(rows: Sequence[HostRow]) -> list[str]:
@@ -133,10 +134,10 @@ def _is_apart(hosts: Sequence[str], why: str) -> str:
 
 
 def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: StepGrid) -> HostSteps:
-    sources = [(at, summaries[at].steps) for at in among]
-    having = [at for at, steps in sources if steps is not None and steps.source == grid.source]
+    sources = [(index, summaries[index].steps) for index in among]
+    having = [index for index, steps in sources if steps is not None and steps.source == grid.source]
     taking, core_hosts = np.unique(grid.hosts, return_inverse=True)
-    rows = tuple(having[at] for at in taking.tolist())
+    rows = tuple(having[index] for index in taking.tolist())
     parts = _parts(grid)
     own = grid.duration_ps - parts[:, :, _WAIT]
     own_ps, duration_ps = (_longest(values, core_hosts, len(rows)) for values in (own, grid.duration_ps))
@@ -190,9 +191,9 @@ def _least_taking_part(collective: Int64s) -> Int64s:
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _row(summary: HostSummary, at: int, steps: HostSteps | None, not_compared: str) -> HostRow:
+def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared: str) -> HostRow:
     grid = summary.steps
-    mine = steps.rows.index(at) if steps is not None and at in steps.rows else None
+    mine = steps.rows.index(index) if steps is not None and index in steps.rows else None
     own_ps = slowest_in = cost_ps = parts = None
     if steps is not None and mine is not None:
         own_ps = float(steps.own_ps[mine].mean())
@@ -238,10 +239,10 @@ def _part_percent(parts: Floats | None, *names: Part) -> float | None:
 
 
 def _problems(summary: HostSummary) -> tuple[str, ...]:
-    found = complaints(summary)
+    sentences = complaints(summary)
     if not summary.core_count and not summary.gpu_count:
-        found.append(NO_DEVICE)
-    return tuple(found)
+        sentences.append(NO_DEVICE)
+    return tuple(sentences)
 
 
 # --- the verdict ---------------------------------------------------------------------------------------------------
@@ -313,15 +314,17 @@ def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
     Waiting for input is known of some hosts only, and what is not known to be that is idle time: both are compared
     among hosts of which the same is known.
     """
-    by_host = np.stack([steps.parts_ps[steps.core_hosts == at].mean(axis=(0, 1)) for at in range(len(steps.rows))])
+    by_host = np.stack(
+        [steps.parts_ps[steps.core_hosts == index].mean(axis=(0, 1)) for index in range(len(steps.rows))]
+    )
     is_known = [rows[row].input_percent is not None for row in steps.rows]
-    alike = [at for at, known in enumerate(is_known) if at != host and known == is_known[host]]
-    others = [at for at in range(len(is_known)) if at != host]
+    alike = [index for index, known in enumerate(is_known) if index != host and known == is_known[host]]
+    others = [index for index in range(len(is_known)) if index != host]
     more = by_host[host] - _middle(by_host[others])
     for part in ("input", "idle"):
-        at = PARTS.index(part)
+        index = PARTS.index(part)
         is_comparable = bool(alike) and (part == "idle" or is_known[host])
-        more[at] = by_host[host, at] - _middle(by_host[alike])[at] if is_comparable else 0.0
+        more[index] = by_host[host, index] - _middle(by_host[alike])[index] if is_comparable else 0.0
     more[_WAIT] = 0
     most = int(more.argmax())
     if more[most] <= 0:
@@ -369,15 +372,15 @@ def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note:
         "hbm_percent": "the host recorded no HBM counters (hardware counters are off by default)",
         "profile_duration_ps": "the profile records neither its start and stop nor device events",
     }
-    found: dict[str, str] = {}
+    unknown: dict[str, str] = {}
     for name, reason in reasons.items():
         lacking = [(row.host, _why(row, name, reason)) for row in rows if getattr(row, name) is None]
         if lacking:
-            found[name] = _by_host(lacking, len(rows))
+            unknown[name] = _by_host(lacking, len(rows))
     unsure = [row.host for row in rows if row.parts_ps is not None and row.input_percent is None]
     if unsure:
-        found["parts_ps.input"] = _by_host([(host, no_input) for host in unsure], len(rows))
-    return found
+        unknown["parts_ps.input"] = _by_host([(host, no_input) for host in unsure], len(rows))
+    return unknown
 
 
 _OF_STEPS = frozenset(("own_ps", "slowest_in", "cost_ps", "parts_ps", "collective_percent", "wait_percent"))

@@ -126,13 +126,13 @@ def _why_unknown(unknown: Mapping[str, str], grid: StepGrid | None, ops: Sequenc
 
 def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
     """Steps on GPUs, where all GPUs together wait for copies from the host."""
-    found = []
+    waits_of_steps = []
     for step in overview.steps:
         if isinstance(step.breakdown, GenericBreakdown):
             share = 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
             waits = round(step.breakdown.input_ps)
-            found.append(StepWait(step.name, step.duration_ps, waits, share, share, share, None))
-    return tuple(found)
+            waits_of_steps.append(StepWait(step.name, step.duration_ps, waits, share, share, share, None))
+    return tuple(waits_of_steps)
 
 
 def _steps(grid: StepGrid, is_known: bool) -> tuple[StepWait, ...]:
@@ -213,20 +213,23 @@ def stages_of(ops: Sequence[InputOp]) -> tuple[Stage, ...]:
     Parents stand before what is inside them. Siblings, and those without a parent, stand by total time, XProf's ops
     before the others.
     """
-    row_of = {op.name: at for at, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
+    row_of = {op.name: row_number for row_number, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
     parents = [_parent(op, row_of) if op.group == "input_op" else -1 for op in ops]
     children: dict[int, list[int]] = {}
-    for at in sorted(range(len(ops)), key=lambda at: (ops[at].group != "input_op", -ops[at].total_ps, at)):
-        children.setdefault(parents[at], []).append(at)
-    found: list[Stage] = []
+    for row_number in sorted(
+        range(len(ops)),
+        key=lambda row_number: (ops[row_number].group != "input_op", -ops[row_number].total_ps, row_number),
+    ):
+        children.setdefault(parents[row_number], []).append(row_number)
+    stages: list[Stage] = []
     waiting = [(row, -1) for row in reversed(children.get(-1, []))]
     while waiting:
         row, parent = waiting.pop()
-        around = found[parent] if parent >= 0 else None
+        around = stages[parent] if parent >= 0 else None
         label = ops[row].name if around is None else ops[row].name[len(ops[around.op].name) + 2 :]
-        found.append(Stage(row, label, 0 if around is None else around.depth + 1, parent))
-        waiting += [(child, len(found) - 1) for child in reversed(children.get(row, []))]
-    return tuple(found)
+        stages.append(Stage(row, label, 0 if around is None else around.depth + 1, parent))
+        waiting += [(child, len(stages) - 1) for child in reversed(children.get(row, []))]
+    return tuple(stages)
 
 
 def _parent(op: InputOp, row_of: Mapping[str, int]) -> int:

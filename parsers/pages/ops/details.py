@@ -61,8 +61,8 @@ class OpDetails:
     @property
     def padded(self) -> list[ShapeNote]:
         """The shapes that take noticeably more room than their elements need, most wasted bytes first."""
-        found = [note for note in self.shapes if note.wasted_bytes >= LEAST_WASTE]
-        return sorted(found, key=lambda note: note.wasted_bytes, reverse=True)
+        wasteful = [note for note in self.shapes if note.wasted_bytes >= LEAST_WASTE]
+        return sorted(wasteful, key=lambda note: note.wasted_bytes, reverse=True)
 
     @property
     def is_padding_known(self) -> bool:
@@ -96,8 +96,8 @@ def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDe
 
 def _distinct(expression: str) -> Iterable[ShapeNote]:
     seen = set()
-    for found in shapes_in(expression):
-        text = expression[found.begin : found.end]
+    for in_text in shapes_in(expression):
+        text = expression[in_text.begin : in_text.end]
         if text not in seen:
             seen.add(text)
-            yield ShapeNote(found.begin, found.end, text, found.shape)
+            yield ShapeNote(in_text.begin, in_text.end, text, in_text.shape)

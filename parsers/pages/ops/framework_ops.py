@@ -84,10 +84,10 @@ def framework_ops_page(ops: OpsPage, host_ops: Sequence[HostOps]) -> FrameworkOp
     times = np.concatenate([total_ps[order], host.total_ps])
     return FrameworkOpsPage(
         hosts=ops.hosts,
-        name=(*(groups.name[at] for at in order), *host.name),
-        type=(*(groups.type[at] for at in order), *host.type),
+        name=(*(groups.name[row] for row in order), *host.name),
+        type=(*(groups.type[row] for row in order), *host.type),
         is_host=np.repeat([False, True], [count, len(host)]),
-        op_class=(*(ops.op_class[main[at]] for at in order), *of_host),
+        op_class=(*(ops.op_class[main[row]] for row in order), *of_host),
         occurrences=np.concatenate([occurrences[order], host.occurrences]),
         total_ps=times,
         self_ps=np.concatenate([self_ps[order], host.self_ps]),

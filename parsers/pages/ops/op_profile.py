@@ -91,10 +91,10 @@ class OpTree:
 
     def children(self, node: int, sort: SortBy = "time") -> Int64s:
         """All children, the longest or the most wasteful first; nodes of unknown waste come last."""
-        found = self.order[self.begin[node] : self.end[node]]
+        nodes = self.order[self.begin[node] : self.end[node]]
         if sort == "time":
-            return found
-        return found[np.argsort(-np.nan_to_num(self.wasted_fraction[found], nan=-1.0), kind="stable")]
+            return nodes
+        return nodes[np.argsort(-np.nan_to_num(self.wasted_fraction[nodes], nan=-1.0), kind="stable")]
 
     def top_children(self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False) -> tuple[Int64s, int]:
         """The first `limit` children (0: all), with `most` no more than make up 90 % of the node's time.
@@ -102,14 +102,14 @@ class OpTree:
         Returns:
             The children, and how many are left out.
         """
-        found = self.children(node, sort)
-        kept = len(found)
+        nodes = self.children(node, sort)
+        kept = len(nodes)
         if most:
             whole = self.time_ps[node] * MOST
-            kept = min(kept, int(np.searchsorted(np.cumsum(self.time_ps[found]), whole)) + 1)
+            kept = min(kept, int(np.searchsorted(np.cumsum(self.time_ps[nodes]), whole)) + 1)
         if limit:
             kept = min(kept, limit)
-        return found[:kept], len(found) - kept
+        return nodes[:kept], len(nodes) - kept
 
     def path(self, node: int) -> list[int]:
         """The node's ancestors from the root down, and itself."""
@@ -155,14 +155,14 @@ def provenance_parts(framework_op: str) -> list[str]:
     Slashes within parentheses or brackets do not split; the type behind the last colon is cut off.
     """
     parts, depth, begin = [], 0, 0
-    for at, character in enumerate(framework_op):
+    for place, character in enumerate(framework_op):
         if character in "([":
             depth += 1
         elif character in ")]":
             depth = max(0, depth - 1)
         elif character == "/" and not depth:
-            parts.append(framework_op[begin:at])
-            begin = at + 1
+            parts.append(framework_op[begin:place])
+            begin = place + 1
     parts.append(framework_op[begin:].partition(":")[0])
     return [part for part in parts if part]
 
@@ -230,8 +230,8 @@ class _Builder:
 
 def _wasted_ps(work: Floats, self_ps: Floats, normalized_ps: Floats, peaks: Peaks) -> Floats:
     """float64[n, 1]: self time of each op times what is left of the better used peak; NaN where none is known."""
-    found = rates(work, self_ps, normalized_ps, peaks)
-    used = np.stack([found.flops_utilization, found.bandwidth_utilization[:, 0]], axis=1)
+    of_ops = rates(work, self_ps, normalized_ps, peaks)
+    used = np.stack([of_ops.flops_utilization, of_ops.bandwidth_utilization[:, 0]], axis=1)
     best = np.where(np.isfinite(used).any(axis=1), np.minimum(np.nan_to_num(used).max(axis=1), 1.0), np.nan)
     return np.asarray(self_ps * (1.0 - best))[:, None]
 
@@ -272,7 +272,7 @@ def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
     depths = np.array(list(map(len, parts)), np.int64)
     for depth in range(int(depths.max(initial=0))):
         alive = np.flatnonzero(depths > depth)
-        here = {int(at): parts[at][depth] for at in alive.tolist()}
+        here = {int(number_of_path): parts[number_of_path][depth] for number_of_path in alive.tolist()}
         code = np.zeros(len(parts), np.int64)
         code[alive] = _codes(list(here.values()))
         rows = np.flatnonzero((depths > depth)[which])
@@ -299,7 +299,7 @@ def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
     parent, time_ps = np.concatenate(builder.parents), np.concatenate(builder.time_ps)
     work, normalized = np.concatenate(builder.work), np.concatenate(builder.normalized)
     kinds = builder.kinds
-    found = rates(work, time_ps.astype(np.float64), normalized, ops.peaks)
+    of_nodes = rates(work, time_ps.astype(np.float64), normalized, ops.peaks)
     whole = int(time_ps[0])
     fraction = time_ps / whole if whole else np.full(len(time_ps), np.nan)
     rank = np.empty(len(kinds), np.int64)
@@ -315,7 +315,7 @@ def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
         time_ps=time_ps,
         occurrences=np.concatenate(builder.occurrences),
         work=work,
-        rates=found,
+        rates=of_nodes,
         time_fraction=fraction,
         wasted_fraction=np.concatenate(builder.wasted)[:, 0] / (whole or np.nan),
         order=order,

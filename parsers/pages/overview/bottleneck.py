@@ -60,13 +60,15 @@ def bottleneck_of(
         unknown["bottleneck.output_percent"] = NO_OUTFEED
     if source is None:
         unknown["bottleneck.input_percent"] = NO_INPUT_EVENTS
-        found = _by_idle_time(shares, top_ops, idle)
+        bottleneck = _by_idle_time(shares, top_ops, idle)
     else:
-        found = _input_bottleneck(percent("infeed_ps"), idle)
-    found = replace(found, output_percent=outfeed, statement=found.statement + _output(outfeed or 0.0))
-    words = _communication(percent("all_reduce_compute_ps"), percent("all_reduce_sync_ps"), found.input_percent or 0.0)
+        bottleneck = _input_bottleneck(percent("infeed_ps"), idle)
+    bottleneck = replace(bottleneck, output_percent=outfeed, statement=bottleneck.statement + _output(outfeed or 0.0))
+    words = _communication(
+        percent("all_reduce_compute_ps"), percent("all_reduce_sync_ps"), bottleneck.input_percent or 0.0
+    )
     words += _sparse_core(percent("sparse_core_ps"))
-    return with_slow_steps(replace(found, statement=found.statement + words), steps)
+    return with_slow_steps(replace(bottleneck, statement=bottleneck.statement + words), steps)
 
 
 def _output(outfeed: float) -> str:

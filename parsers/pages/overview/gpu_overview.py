@@ -94,13 +94,13 @@ def _top_ops(gpus: Sequence[GpuSummary]) -> tuple[TopOp, ...]:
         row[0] += op.self_ps
         row[1] += op.occurrences
     everything = sum(row[0] for row in rows.values())
-    found: list[TopOp] = []
+    top: list[TopOp] = []
     cumulative = 0.0
     for (name, kind), (self_ps, occurrences) in sorted(rows.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]:
         percent = 100.0 * self_ps / everything if everything else 0.0
         cumulative += percent
-        found.append(TopOp(name, kind, _class_of(name), None, percent, cumulative, self_ps, occurrences, None))
-    return tuple(found)
+        top.append(TopOp(name, kind, _class_of(name), None, percent, cumulative, self_ps, occurrences, None))
+    return tuple(top)
 
 
 def _class_of(name: str) -> OpClass:

@@ -123,10 +123,10 @@ def _steps(grid: StepGrid | None) -> tuple[Step, ...]:
     beside: list[SparseCoreTime | None] = [None] * len(grid)
     if grid.sparse_core is not None:
         times = np.nan_to_num(grid.sparse_core.T, nan=-1).astype(np.int64).tolist()
-        beside = [SparseCoreTime(*found) if min(found) >= 0 else None for found in times]
+        beside = [SparseCoreTime(*parts) if min(parts) >= 0 else None for parts in times]
     return tuple(
-        Step(name, at, start, duration, breakdown, beside[at])
-        for at, (name, start, duration, breakdown) in enumerate(columns)
+        Step(name, number, start, duration, breakdown, beside[number])
+        for number, (name, start, duration, breakdown) in enumerate(columns)
     )
 
 
@@ -155,24 +155,24 @@ def _top_ops(table: OpTable) -> tuple[TopOp, ...]:
     classes = table.classes()
     top = []
     cumulative = 0.0
-    for at in sorted(range(count), key=lambda at: (-int(self_ps[at]), groups.name[at]))[:TOP_OPS]:
-        members = np.flatnonzero(groups.group == at)
+    for group in sorted(range(count), key=lambda group: (-int(self_ps[group]), groups.name[group]))[:TOP_OPS]:
+        members = np.flatnonzero(groups.group == group)
         main = int(members[np.argmax(table.self_ps[members])])
-        percent = 100.0 * int(self_ps[at]) / everything if everything else 0.0
+        percent = 100.0 * int(self_ps[group]) / everything if everything else 0.0
         cumulative += percent
-        nanoseconds = float(total_ps[at]) / 1000.0
+        nanoseconds = float(total_ps[group]) / 1000.0
         flops = table.flops[members]
         rate = float(np.nansum(flops)) / nanoseconds if nanoseconds and np.isfinite(flops).any() else None
         top.append(
             TopOp(
-                name=groups.name[at],
-                category=groups.type[at],
+                name=groups.name[group],
+                category=groups.type[group],
                 op_class=classes[main],
                 hlo_category=table.category[main],
                 self_time_percent=percent,
                 cumulative_percent=cumulative,
-                self_time_ps=int(self_ps[at]),
-                occurrences=int(occurrences[at]),
+                self_time_ps=int(self_ps[group]),
+                occurrences=int(occurrences[group]),
                 gflops_per_second=rate,
             )
         )
@@ -199,7 +199,7 @@ def evidence_of(
         total_ps=sum(summary.total_ps for summary in summaries),
         core_count=sum(summary.core_count for summary in summaries),
         gaps=_gaps(summaries),
-        compilations=tuple(found for summary in summaries for found in summary.compilations),
+        compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
         modules=modules,
     )
 

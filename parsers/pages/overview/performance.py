@@ -110,7 +110,9 @@ def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Kn
     """
     times: dict[int, int] = {}
     for row in np.flatnonzero(np.nan_to_num(table.flops) > 0).tolist():
-        module = next((found for of in modules if (found := of.module(int(table.program_id[row]))) is not None), None)
+        module = next(
+            (candidate for of in modules if (candidate := of.module(int(table.program_id[row]))) is not None), None
+        )
         bits = matrix_bits(module, table.name[row]) if module is not None else None
         if bits is not None:
             times[bits] = times.get(bits, 0) + int(table.self_ps[row])

@@ -128,12 +128,12 @@ def _distinct(plane: Plane, stat: SparseStat) -> tuple[Int64s, list[str]]:
     opens = np.append(True, ~same)[: len(order)]
     number = np.empty(len(order), np.int64)
     number[order] = np.cumsum(opens) - 1
-    return number, [found or "" for found in plane.texts(column.take(order[opens]))]
+    return number, [value or "" for value in plane.texts(column.take(order[opens]))]
 
 
 def _summed(stream: HostThread, rows: Int64s, keys: Int64s) -> list[tuple[int, int, int]]:
     """Keys, occurrences and times of events."""
-    found, which = np.unique(keys, return_inverse=True)
-    times = sum_by_key(which, (stream.end_ps - stream.start_ps)[rows], len(found))
-    counts = np.bincount(which, minlength=len(found))
-    return list(zip(found.tolist(), counts.tolist(), times.tolist(), strict=True))
+    distinct_keys, which = np.unique(keys, return_inverse=True)
+    times = sum_by_key(which, (stream.end_ps - stream.start_ps)[rows], len(distinct_keys))
+    counts = np.bincount(which, minlength=len(distinct_keys))
+    return list(zip(distinct_keys.tolist(), counts.tolist(), times.tolist(), strict=True))

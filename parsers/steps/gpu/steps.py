@@ -104,8 +104,8 @@ def gpu_summary(trace: Trace, host: HostEvents | None, on_chunk: ChunkDone | Non
     roots: tuple[Root, ...] = ()
     packed = recorded_groups(every)
     if host is not None:
-        found = event_groups(host, (), every, grouped)
-        roots, packed = found.roots, found.streams
+        groups = event_groups(host, (), every, grouped)
+        roots, packed = groups.roots, groups.streams
     of_events = iter([line.of_events() for line in packed])
     gpus = [
         _gpu(plane, of_plane, [next(of_events) for _ in of_plane], not grouped)
@@ -198,7 +198,7 @@ def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], 
         order = np.lexsort((end, start))  # of events that start together XProf takes the shorter one first
         group[order] = _filled(group[order])
         spans.append(_runs(group[order], start[order], end[order]))
-    span_group, span_start, span_end = (np.concatenate([part[at] for part in spans]) for at in range(3))
+    span_group, span_start, span_end = (np.concatenate([part[item] for part in spans]) for item in range(3))
     launched = np.concatenate([_launched(stream) for stream in streams])
     chosen = launched & (group >= 0) & np.isin(group, span_group)
     if not chosen.any():
@@ -283,21 +283,21 @@ def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> 
     """Which of the texts at these places of a file hold a word. The file is read in pieces, texts in order of place."""
     out = np.zeros(len(begin), np.bool_)
     order = np.argsort(begin, kind="stable")
-    at = 0
-    while at < len(order):
-        place = int(begin[order[at]])
+    done = 0
+    while done < len(order):
+        place = int(begin[order[done]])
         inside = int(np.searchsorted(begin[order], place + _READ_BYTES, side="right"))
-        chosen = order[at : max(inside, at + 1)]
-        at += len(chosen)
+        chosen = order[done : max(inside, done + 1)]
+        done += len(chosen)
         stop = min(int((begin[chosen] + length[chosen]).max()), place + 2 * _READ_BYTES)
         data = np.frombuffer(source.read(place, stop - place), np.uint8)
         count = max(0, len(data) - len(word) + 1)
         is_word = np.ones(count, np.bool_)
         for shift, letter in enumerate(word):
             is_word &= data[shift : shift + count] == letter
-        found = place + np.flatnonzero(is_word)
-        first = np.searchsorted(found, begin[chosen])
-        last = np.searchsorted(found, begin[chosen] + length[chosen] - len(word), side="right")
+        places = place + np.flatnonzero(is_word)
+        first = np.searchsorted(places, begin[chosen])
+        last = np.searchsorted(places, begin[chosen] + length[chosen] - len(word), side="right")
         out[chosen] = last > first
     return out
 
@@ -315,10 +315,10 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
     computes = np.bincount(step[(kind >= _COMPUTE_32) & (end > start)], minlength=len(groups)) > 0
     kept = np.flatnonzero(computes & (stop > begin))
     out = []
-    for at in kept.tolist():
-        number = int(groups[at])
-        spent = inside[at].tolist()
-        duration = int(stop[at] - begin[at])
+    for row in kept.tolist():
+        number = int(groups[row])
+        spent = inside[row].tolist()
+        duration = int(stop[row] - begin[row])
         breakdown = GenericBreakdown(
             device_compute_ps=float(spent[_COMPUTE_16] + spent[_COMPUTE_32]),
             device_to_device_ps=float(spent[_BETWEEN]),
@@ -327,7 +327,7 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
             output_ps=float(spent[_TO_HOST]),
             all_other_ps=float(max(0, duration - sum(spent))),
         )
-        out.append(GpuStep(_name(number, roots), number, int(begin[at]), duration, breakdown))
+        out.append(GpuStep(_name(number, roots), number, int(begin[row]), duration, breakdown))
     return tuple(out), whole
 
 

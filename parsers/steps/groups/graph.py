@@ -209,18 +209,18 @@ def first_greater(values: Int64s, places: Int64s) -> Int64s:
         maxima.append(np.append(above, below[-1:]) if len(below) % 2 else above)
     limit, out = values[places], np.full(len(places), len(values), np.int64)
     open_, at = np.arange(len(places)), places + 1
-    found: list[tuple[Int64s, Int64s]] = []
+    hits: list[tuple[Int64s, Int64s]] = []
     for highest in maxima:
         inside = at < len(highest)
         open_, at = open_[inside], at[inside]
         hit = (at % 2 == 1) & (highest[at] > limit[open_])
-        found.append((open_[hit], at[hit]))
+        hits.append((open_[hit], at[hit]))
         open_, at = open_[~hit], (at[~hit] + 1) // 2
-    which, where = found[-1]
+    which, where = hits[-1]
     for level in range(len(maxima) - 2, -1, -1):
         where = 2 * where
         where += maxima[level][where] <= limit[which]
-        which, where = np.concatenate([which, found[level][0]]), np.concatenate([where, found[level][1]])
+        which, where = np.concatenate([which, hits[level][0]]), np.concatenate([where, hits[level][1]])
     out[which] = where
     return out
 

@@ -230,19 +230,19 @@ def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Star
     """Finds the roots of a host and puts them in order."""
     first = places(lines)
     of_data = tf_data_steps(host.threads, names)
-    found = loop_iterations(host.threads, names, of_data)
-    if found is not None:
-        thread, rows, root = found
+    loops = loop_iterations(host.threads, names, of_data)
+    if loops is not None:
+        thread, rows, root = loops
         keys = np.array(first)[thread] + rows
         leads = np.append(True, np.diff(root) != 0)
         ones = np.ones(int(leads.sum()), np.int64)
         return _Starts(keys[leads], ones, ones > 0, True, (keys[~leads], root[~leads]))
     columns: list[list[Int64s]] = [[no_ints()] for _ in range(5)]
-    for at, (one, line) in enumerate(zip(host.threads, lines, strict=False)):
+    for number, (thread_events, line) in enumerate(zip(host.threads, lines, strict=False)):
         rows = line.roots
-        step, has = integers_at(one.stats.get("id"), rows)
+        step, has = integers_at(thread_events.stats.get("id"), rows)
         barred = (has & np.isin(step, of_data)).astype(np.int64)
-        parts = rows + first[at], line.level, one.start_ps[rows], one.end_ps[rows], barred
+        parts = rows + first[number], line.level, thread_events.start_ps[rows], thread_events.end_ps[rows], barred
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
     keys, level, start, end, barred = (np.concatenate(column) for column in columns)
@@ -283,27 +283,27 @@ class _Taken:
 
 def _taken(graph: Graph, starts: _Starts) -> _Taken:
     """Lets the roots take what they lead to, in their order."""
-    at = np.searchsorted(graph.keys, starts.keys)
-    rank = np.arange(len(at))
-    free = starts.free & (starts.loops | ~np.isin(at, graph.looped))  # and that no other of their level leads to
+    node = np.searchsorted(graph.keys, starts.keys)
+    rank = np.arange(len(node))
+    free = starts.free & (starts.loops | ~np.isin(node, graph.looped))  # and that no other of their level leads to
     levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
     low = None
     for level in [] if starts.loops else levels.tolist():
         peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
         if len(peers) > 1:
             values = np.full(len(graph.keys), _NONE)
-            values[at[peers]] = peers
+            values[node[peers]] = peers
             low = spread(graph, values)
             values = np.where(values < _NONE, -values, _NONE)
             high = -spread(graph, values)
-            free[peers] &= (low[at[peers]] == peers) & (high[at[peers]] == peers)
+            free[peers] &= (low[node[peers]] == peers) & (high[node[peers]] == peers)
     if low is None or len(levels) > 1 or not free.all():
         values = np.full(len(graph.keys), _NONE)
-        values[at[free]] = rank[free]
+        values[node[free]] = rank[free]
         low = spread(graph, values)
-    leads = np.ones(len(at), np.bool_) if starts.loops else free & (low[at] == rank)
+    leads = np.ones(len(node), np.bool_) if starts.loops else free & (low[node] == rank)
     number = np.append(np.cumsum(leads) - 1, -1)
-    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(at))])
+    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(node))])
 
 
 def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
@@ -340,19 +340,19 @@ def _of_cores(
     cores: Sequence[Plane], links: Sequence[CoreLinks | None], graph: Graph, group: Int64s
 ) -> tuple[Int64s, ...] | None:
     """The groups of each core's grouping events; None where no TensorCore's has one."""
-    found, grouped = [], False
+    of_cores, grouped = [], False
     for plane, core, (first, last) in zip(cores, links, pairwise(graph.core_first), strict=True):
         of_events = group[first:last]
         grouped |= is_tensor_core(plane) and bool((of_events >= 0).any())
-        found.append(of_events if core is None else np.where(of_events < 0, core.own, of_events))
-    return tuple(found) if grouped else None
+        of_cores.append(of_events if core is None else np.where(of_events < 0, core.own, of_events))
+    return tuple(of_cores) if grouped else None
 
 
 def _own_groups(cores: Sequence[Plane]) -> tuple[Int64s, ...] | None:
     """The groups that the profile itself gives grouping events; None where no event has one."""
     links = [_of_core(plane) for plane in cores]
-    found = tuple(no_ints() if core is None else core.own for core in links)
-    return found if any((own >= 0).any() for own in found) else None
+    own_groups = tuple(no_ints() if core is None else core.own for core in links)
+    return own_groups if any((own >= 0).any() for own in own_groups) else None
 
 
 def _numbers(thread: HostThread, name: str) -> SparseStat | None:
@@ -371,10 +371,10 @@ def _root_table(host: HostEvents, lines: Sequence[LineLinks], starts: _Starts, t
     of_thread = np.searchsorted(first, keys, side="right") - 1
     out: list[Root | None] = [None] * len(keys)
     names: dict[int, str] = {}
-    for at in np.unique(of_thread).tolist():
-        thread = host.threads[at]
-        groups = np.flatnonzero(of_thread == at)
-        rows = keys[groups] - first[at]
+    for number_of_thread in np.unique(of_thread).tolist():
+        thread = host.threads[number_of_thread]
+        groups = np.flatnonzero(of_thread == number_of_thread)
+        rows = keys[groups] - first[number_of_thread]
         iteration, has_iteration = integers_at(_numbers(thread, "iter_num"), rows)
         step, has_step = integers_at(_numbers(thread, "step_num"), rows)
         columns = (
@@ -388,5 +388,5 @@ def _root_table(host: HostEvents, lines: Sequence[LineLinks], starts: _Starts, t
         for group, number, step_num, has, start, end in zip(*(column.tolist() for column in columns), strict=True):
             if number not in names:
                 names[number] = host.name(number)
-            out[group] = Root(group, names[number], step_num if has else None, at, start, end)
+            out[group] = Root(group, names[number], step_num if has else None, number_of_thread, start, end)
     return tuple(root for root in out if root is not None)

@@ -120,7 +120,7 @@ def joined(ends: Sequence[Ends], shift: Sequence[int] | None = None) -> Ends:
         return Ends(no_ints(), no_ints(), no_ints())
     by = shift if shift is not None else [0] * len(ends)
     return Ends(
-        np.concatenate([end.rows + at for end, at in zip(ends, by, strict=True)]),
+        np.concatenate([end.rows + first for end, first in zip(ends, by, strict=True)]),
         np.concatenate([end.kind for end in ends]),
         np.concatenate([end.id for end in ends]),
     )
@@ -224,12 +224,12 @@ def _roots(thread: HostThread, names: Names) -> tuple[Int64s, Int64s]:
 def tf_data_steps(threads: Sequence[HostThread], names: Names) -> Int64s:
     """Ids of the steps that run functions of tf.data; nothing of theirs begins a group."""
     ids = [names[name] for name in _TF_DATA if name in names]
-    found = [no_ints()]
+    steps = [no_ints()]
     for thread in threads if ids else ():
         stat = thread.stats.get("id")
         if stat is not None:
-            found.append(stat.values.integers()[np.isin(thread.metadata_id[stat.rows], ids)])
-    return distinct(np.concatenate(found))
+            steps.append(stat.values.integers()[np.isin(thread.metadata_id[stat.rows], ids)])
+    return distinct(np.concatenate(steps))
 
 
 def last_of_each(ends: Ends) -> Ends:
@@ -280,7 +280,7 @@ def loop_iterations(
         of the thread, the event's row, and the iteration's number, from 0 on.
     """
     columns: list[list[Int64s]] = [[] for _ in range(6)]
-    for at, thread in enumerate(threads if PROCESS in names else ()):
+    for number_of_thread, thread in enumerate(threads if PROCESS in names else ()):
         stat = thread.stats.get("id")
         if stat is None or "iter_num" not in thread.stats:
             continue
@@ -288,7 +288,14 @@ def loop_iterations(
         iteration, has = integers_at(thread.stats["iter_num"], rows)
         rows, iteration = rows[has], iteration[has]
         step, _ = integers_at(stat, rows)
-        parts = np.full(len(rows), at, np.int64), rows, step, iteration, thread.start_ps[rows], thread.end_ps[rows]
+        parts = (
+            np.full(len(rows), number_of_thread, np.int64),
+            rows,
+            step,
+            iteration,
+            thread.start_ps[rows],
+            thread.end_ps[rows],
+        )
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
     if not columns[0]:
@@ -341,9 +348,9 @@ def core_links(plane: Plane, grouping: Line, others: Sequence[Line]) -> CoreLink
         if not len(produced.rows) and not len(consumed.rows):
             continue
         # the first grouping event that ends later than any event of the line so far begins
-        at = np.searchsorted(reach, np.maximum.accumulate(begins), side="right")
-        holder = np.minimum(at, len(start) - 1)
-        inside = (at < len(start)) & (start[holder] <= begins) & (end[holder] >= ends)
+        holding = np.searchsorted(reach, np.maximum.accumulate(begins), side="right")
+        holder = np.minimum(holding, len(start) - 1)
+        inside = (holding < len(start)) & (start[holder] <= begins) & (end[holder] >= ends)
         for kept, of_line in ((produced_ends, produced), (consumed_ends, consumed)):
             within = of_line.take(inside[of_line.rows])
             kept.append(Ends(holder[within.rows], within.kind, within.id))

@@ -92,14 +92,14 @@ def module_latencies(
     launches = _Launches.of(host)
     known: Sequence[Int64s | None] = durations if durations is not None else [None] * len(cores)
     runs = [_core_runs(plane, names, launches, taken) for plane, taken in zip(cores, known, strict=True)]
-    found = []
+    latencies = []
     for name, number in names.items():
         parts = [core.take(np.flatnonzero(core.module == number)) for core in runs]
         parts = [part for part in parts if len(part.start)]
         if parts:
-            found.append(_latency(name, parts, durations is not None))
-    found.sort(key=lambda latency: (-int(latency.duration_ps.sum()), latency.name))
-    return tuple(found)
+            latencies.append(_latency(name, parts, durations is not None))
+    latencies.sort(key=lambda latency: (-int(latency.duration_ps.sum()), latency.name))
+    return tuple(latencies)
 
 
 def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: Int64s | None) -> _CoreRuns:
@@ -180,8 +180,8 @@ class _Launches:
         has_link = np.zeros(len(events), np.bool_)
         if "_c" in events.stats:
             has_link = events.stats["_c"].kind != 0
-        for one, table in self.links.items():
-            rows = np.flatnonzero((kind == one) & has_link)
+        for link_kind, table in self.links.items():
+            rows = np.flatnonzero((kind == link_kind) & has_link)
             out[rows] = np.minimum(out[rows], _looked_up(link[rows], *table))
         if ordinal in self.by_run:
             rows = np.flatnonzero((out == _NEVER) & (run_id >= 0))
@@ -195,10 +195,10 @@ def _first_of_each(parts: Sequence[tuple[Int64s, Int64s, Int64s]]) -> dict[int, 
         return {}
     by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
     out = {}
-    for one in np.unique(by).tolist():
-        rows = np.flatnonzero(by == one)
+    for value in np.unique(by).tolist():
+        rows = np.flatnonzero(by == value)
         ids, which = np.unique(number[rows], return_inverse=True)
-        out[one] = ids, min_by_key(which, start[rows], len(ids))
+        out[value] = ids, min_by_key(which, start[rows], len(ids))
     return out
 
 
@@ -212,7 +212,7 @@ def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
 
 def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLatency:
     """Puts the runs of several cores together. Every part has a run."""
-    core = np.concatenate([np.full(len(part.start), at) for at, part in enumerate(parts)])
+    core = np.concatenate([np.full(len(part.start), number_of_core) for number_of_core, part in enumerate(parts)])
     start, end, launch, queued = (
         np.concatenate([getattr(part, column) for part in parts]) for column in ("start", "end", "launch", "queued")
     )

@@ -110,9 +110,9 @@ def host_requests(
     if host is None or names is None:
         return _without(modules)
     if groups is not None:
-        found = _find(host, names, groups)
-        if len(found):
-            return _grouped(host, names, groups, cores, found, modules)
+        requests = _find(host, names, groups)
+        if len(requests):
+            return _grouped(host, names, groups, cores, requests, modules)
     return _ungrouped(host, names, modules)
 
 
@@ -192,11 +192,11 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
 
 def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     """int64[n], ascending: the groups that are requests. What a batch runs is no request."""
-    found, batches = [no_ints()], [no_ints()]
+    groups_of_requests, batches = [no_ints()], [no_ints()]
     for thread, group in grouped_threads(host, groups):
-        found.append(group[_request_rows(thread, names)])
+        groups_of_requests.append(group[_request_rows(thread, names)])
         batches.append(group[np.isin(thread.metadata_id, names.batches)])
-    return np.setdiff1d(np.concatenate(found), np.append(np.concatenate(batches), -1))
+    return np.setdiff1d(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
 
 
 def _grouped(
@@ -204,12 +204,12 @@ def _grouped(
     names: _Names,
     groups: Groups,
     cores: Sequence[Plane],
-    found: Int64s,
+    requests: Int64s,
     modules: tuple[ModuleLatency, ...],
 ) -> HostRequests:
-    """The requests that are the groups `found`."""
-    start, end, batch = _hulls(host, names, groups, found)
-    members = membership(host, groups, found)
+    """The requests that are the groups `requests`."""
+    start, end, batch = _hulls(host, names, groups, requests)
+    members = membership(host, groups, requests)
     in_batches = members.of(batch)
     np.maximum.at(end, in_batches.group, in_batches.end)
     device = members.of(run_spans(groups, cores))
@@ -235,15 +235,15 @@ def _grouped(
     )
 
 
-def _hulls(host: HostEvents, names: _Names, groups: Groups, found: Int64s) -> tuple[Int64s, Int64s, Spans]:
+def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, Spans]:
     """First start and last end of each request's host events; and the batches that were processed, by group."""
-    start, end = np.full(len(found), FAR_PS, np.int64), np.full(len(found), -FAR_PS, np.int64)
+    start, end = np.full(len(requests), FAR_PS, np.int64), np.full(len(requests), -FAR_PS, np.int64)
     batches = []
     for thread, group in grouped_threads(host, groups):
-        at = positions(group, found)
-        rows = np.flatnonzero(at >= 0)
-        np.minimum.at(start, at[rows], thread.start_ps[rows])
-        np.maximum.at(end, at[rows], thread.end_ps[rows])
+        request = positions(group, requests)
+        rows = np.flatnonzero(request >= 0)
+        np.minimum.at(start, request[rows], thread.start_ps[rows])
+        np.maximum.at(end, request[rows], thread.end_ps[rows])
         rows = np.flatnonzero(np.isin(thread.metadata_id, names.batches) & (group >= 0))
         batches.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
     return start, end, joined(batches)
@@ -253,15 +253,15 @@ def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tupl
     """The models' names, and which of them each request asked: as its own events say, else those of a batch's."""
     names: dict[str, int] = {}
     owners = np.union1d(members.found, members.child)
-    said = np.full(len(owners), -1, np.int64)
+    told_model = np.full(len(owners), -1, np.int64)
     for thread, group in grouped_threads(host, groups):
         stat = thread.stats.get(MODEL_ID)
         if stat is not None:
             model, at = _model_numbers(host, thread, names), positions(group[stat.rows], owners)
             tells = (model >= 0) & (at >= 0)
-            said[at[tells]] = model[tells]
-    own = said[positions(members.found, owners)]
-    of_child = said[positions(members.child, owners)]
+            told_model[at[tells]] = model[tells]
+    own = told_model[positions(members.found, owners)]
+    of_child = told_model[positions(members.child, owners)]
     silent = (own[members.request] < 0) & (of_child >= 0)
     own[members.request[silent]] = of_child[silent]
     order = sorted(names)
@@ -274,8 +274,8 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
     """Number of the model that each event with a `model_id` names, -1 for none; new names are added."""
     column = thread.stats[MODEL_ID].values
     texts = host.plane.texts(column)
-    for at in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
-        texts[at] = str(int(column.value[at]))
+    for row in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
+        texts[row] = str(int(column.value[row]))
     return np.array([names.setdefault(text, len(names)) if text else -1 for text in texts], np.int64)
 
 

@@ -77,8 +77,8 @@ class Membership:
         if len(self.request):
             order = np.argsort(self.child, kind="stable")
             first, last = (np.searchsorted(self.child[order], spans.group, side) for side in ("left", "right"))
-            of, at = ranges(first.astype(np.int64), last.astype(np.int64))
-            parts.append(Spans(self.request[order][at], spans.start[of], spans.end[of]))
+            span, pair = ranges(first.astype(np.int64), last.astype(np.int64))
+            parts.append(Spans(self.request[order][pair], spans.start[span], spans.end[span]))
         return joined(parts)
 
 
@@ -112,25 +112,25 @@ _Ends: TypeAlias = list[tuple[Int64s, Int64s, Int64s]]
 """Type, id and number or group of what is linked."""
 
 
-def membership(host: HostEvents, groups: Groups, found: Int64s) -> Membership:
+def membership(host: HostEvents, groups: Groups, requests: Int64s) -> Membership:
     """Which other groups requests lead to: an event of theirs starts one of such a group, or holds it on its thread.
 
     Args:
-        found: int64[n], ascending; the groups that are requests.
+        requests: int64[n], ascending; the groups that are requests.
     """
     produced: _Ends = []
     consumed: _Ends = []
     pairs = [(no_ints(), no_ints())]
     for thread, group in grouped_threads(host, groups):
-        request = positions(group, found)
+        request = positions(group, requests)
         produced.append(_ends(thread, "_pt", "_p", request))
         consumed.append(_ends(thread, "_ct", "_c", group))
         if (request >= 0).any():
             pairs.append(_held(thread, request, group))
     pairs += _linked(produced, consumed)
     request, group = np.unique(np.stack([np.concatenate(column) for column in zip(*pairs, strict=True)]), axis=1)
-    others = found[request] != group
-    return Membership(found, request[others], group[others])
+    others = requests[request] != group
+    return Membership(requests, request[others], group[others])
 
 
 def _ends(thread: HostThread, kind: str, number: str, of: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -148,15 +148,15 @@ def _linked(produced: _Ends, consumed: _Ends) -> list[tuple[Int64s, Int64s]]:
     kind, ids, of = (np.concatenate(column) for column in zip(*produced, strict=True))
     other_kind, other_ids, other_of = (np.concatenate(column) for column in zip(*consumed, strict=True))
     out = []
-    for one in np.intersect1d(kind, other_kind).tolist():
-        mine, theirs = np.flatnonzero(kind == one), np.flatnonzero(other_kind == one)
+    for common in np.intersect1d(kind, other_kind).tolist():
+        mine, theirs = np.flatnonzero(kind == common), np.flatnonzero(other_kind == common)
         starts = np.unique(np.stack([ids[mine], of[mine]]), axis=1)
         ends = np.unique(np.stack([other_ids[theirs], other_of[theirs]]), axis=1)
         first, last = (np.searchsorted(ends[0], starts[0], side) for side in ("left", "right"))
         _, which, producers = np.unique(starts[0], return_inverse=True, return_counts=True)
         crowded = (producers[which] >= _MOST_OF_BOTH) & (last - first >= _MOST_OF_BOTH)
-        chosen, at = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
-        out.append((starts[1][chosen], ends[1][at]))
+        chosen, end = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
+        out.append((starts[1][chosen], ends[1][end]))
     return out
 
 
@@ -197,8 +197,8 @@ def _within_steps(plane: Plane, steps: Spans) -> Spans:
     for line in plane.lines:
         if line.name == MODULES_LINE and len(steps.group):
             start, end = event_spans(line, line.events(places=False))
-            at = place(start, steps.start, steps.end)
-            out.append(Spans(np.where(at >= 0, steps.group[at], -1), start, end))
+            step = place(start, steps.start, steps.end)
+            out.append(Spans(np.where(step >= 0, steps.group[step], -1), start, end))
     return joined(out)
 
 
@@ -210,13 +210,13 @@ def transfer_spans(host: HostEvents, groups: Groups) -> tuple[Spans, Spans]:
 
 def _transfers(host: HostEvents, groups: Groups, way: int) -> Spans:
     ids, issued, done = (ids_named(host, names) for names in (_TRANSFERS[way], (_ISSUED[way],), (_DONE[way],)))
-    found, issues, dones = [], [], []
+    events, issues, dones = [], [], []
     for thread, group in grouped_threads(host, groups) if len(ids) or len(issued) else ():
         rows = np.flatnonzero(np.isin(thread.metadata_id, ids) & (group >= 0))
-        found.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
+        events.append(Spans(group[rows], thread.start_ps[rows], thread.end_ps[rows]))
         issues.append(_linked_events(thread, group, issued))
         dones.append(_linked_events(thread, group, done))
-    return joined([*found, _from_issue_to_done(issues, dones)])
+    return joined([*events, _from_issue_to_done(issues, dones)])
 
 
 _Numbered: TypeAlias = tuple[Int64s, Spans]
@@ -227,22 +227,22 @@ def _linked_events(thread: HostThread, group: Int64s, ids: Int64s) -> _Numbered:
     stat = thread.stats.get("_c")
     if stat is None or not len(ids):
         return no_ints(), joined([])
-    at = stat.rows[np.isin(thread.metadata_id[stat.rows], ids) & (group[stat.rows] >= 0)]
-    return integers_at(stat, at)[0], Spans(group[at], thread.start_ps[at], thread.end_ps[at])
+    linked = stat.rows[np.isin(thread.metadata_id[stat.rows], ids) & (group[stat.rows] >= 0)]
+    return integers_at(stat, linked)[0], Spans(group[linked], thread.start_ps[linked], thread.end_ps[linked])
 
 
 def _from_issue_to_done(issues: Sequence[_Numbered], dones: Sequence[_Numbered]) -> Spans:
     """Each transfer's span: the last issue of an id, to the end of the last event that says it is done."""
-    link, issue = np.concatenate([no_ints(), *(one for one, _ in issues)]), joined([span for _, span in issues])
-    done_link, done = np.concatenate([no_ints(), *(one for one, _ in dones)]), joined([span for _, span in dones])
+    link, issue = np.concatenate([no_ints(), *(ids for ids, _ in issues)]), joined([span for _, span in issues])
+    done_link, done = np.concatenate([no_ints(), *(ids for ids, _ in dones)]), joined([span for _, span in dones])
     if not len(link) or not len(done_link):
         return joined([])
     order = np.argsort(link, kind="stable")
     last = order[np.append(link[order][1:] != link[order][:-1], True)]
     by_link = np.lexsort((done.start, done_link))
-    at = np.searchsorted(done_link[by_link], link[last], side="right") - 1
-    end = by_link[np.maximum(at, 0)]
-    meets = (at >= 0) & (done_link[end] == link[last]) & (done.start[end] > issue.start[last])
+    latest = np.searchsorted(done_link[by_link], link[last], side="right") - 1
+    end = by_link[np.maximum(latest, 0)]
+    meets = (latest >= 0) & (done_link[end] == link[last]) & (done.start[end] > issue.start[last])
     last, end = last[meets], end[meets]
     return Spans(issue.group[last], issue.start[last], done.end[end])
 

@@ -37,9 +37,9 @@ def latest(group: Int64s, time: Int64s, of_group: Int64s, at_time: Int64s) -> In
     order = np.lexsort((is_question, np.concatenate([time, at_time]), groups))
     asks = is_question[order]
     item = order[np.maximum.accumulate(np.where(asks, 0, np.arange(len(order))))]  # the last one so far
-    found = np.where(~is_question[item] & (groups[item] == groups[order]), item, -1)
+    latest_item = np.where(~is_question[item] & (groups[item] == groups[order]), item, -1)
     out = np.empty(len(of_group), np.int64)
-    out[order[asks] - n] = found[asks]
+    out[order[asks] - n] = latest_item[asks]
     return out
 
 
@@ -56,11 +56,11 @@ def op_pairs(ops: Track) -> OpPairs:
     for key, name in waits.items():
         of_key[key] = numbers[name]
     dones = _with_number(ops, of_key)
-    at = latest(of_start, ops.start_ps[starts], of_key[ops.key[dones]], ops.start_ps[dones])
-    dones, at = dones[at >= 0], at[at >= 0]
-    first = np.lexsort((ops.start_ps[dones], at))
-    first = first[np.append(True, np.diff(at[first]) != 0)[: len(first)]]
-    starts, dones = starts[at[first]], dones[first]
+    of_done = latest(of_start, ops.start_ps[starts], of_key[ops.key[dones]], ops.start_ps[dones])
+    dones, of_done = dones[of_done >= 0], of_done[of_done >= 0]
+    first = np.lexsort((ops.start_ps[dones], of_done))
+    first = first[np.append(True, np.diff(of_done[first]) != 0)[: len(first)]]
+    starts, dones = starts[of_done[first]], dones[first]
     return starts, dones
 
 
@@ -87,14 +87,14 @@ def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[
     for key in begins:
         by_key[:, key] = numbers[begins[key]], numbers[ends[key]]
     start, end = ops.start_ps[events], ops.end_ps[events]
-    at = latest(of_event, start, by_key[0, spans.key], spans.start_ps)
-    held = np.flatnonzero(at >= 0)
-    held = held[end[at[held]] >= spans.start_ps[held]]
-    first = events[at[held]], held
-    at = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps)  # the first that ends no earlier
-    held = np.flatnonzero(at >= 0)
-    held = held[start[at[held]] <= spans.end_ps[held]]
-    return first, (held, events[at[held]])
+    op_of_span = latest(of_event, start, by_key[0, spans.key], spans.start_ps)
+    held = np.flatnonzero(op_of_span >= 0)
+    held = held[end[op_of_span[held]] >= spans.start_ps[held]]
+    first = events[op_of_span[held]], held
+    op_of_span = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps)  # the first that ends no earlier
+    held = np.flatnonzero(op_of_span >= 0)
+    held = held[start[op_of_span[held]] <= spans.end_ps[held]]
+    return first, (held, events[op_of_span[held]])
 
 
 def _waited_for(names: EventNames) -> dict[int, str]:
@@ -103,10 +103,10 @@ def _waited_for(names: EventNames) -> dict[int, str]:
     for key in range(names.metadata_rows):
         if "-done" in names.name(key):
             text = names.long_name(key)
-            at = text.find(_WAITS)
-            found = _INSTRUCTION.search(text, at) if at >= 0 else None
-            if found is not None:
-                out[key] = found[1]
+            bracket = text.find(_WAITS)
+            instruction = _INSTRUCTION.search(text, bracket) if bracket >= 0 else None
+            if instruction is not None:
+                out[key] = instruction[1]
     return out
 
 

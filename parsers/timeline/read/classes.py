@@ -56,8 +56,8 @@ class PlaneKeys:
         if not len(table) or not len(ids):
             return np.full(len(ids), -1, np.int32)
         if len(ids) < _FEW or int(table[0]) < 0 or int(table[-1]) > _DENSE * len(table) + 1_000_000:
-            at = np.minimum(np.searchsorted(table, ids), len(table) - 1)
-            return np.where(table[at] == ids, at, -1).astype(np.int32)
+            nearest = np.minimum(np.searchsorted(table, ids), len(table) - 1)
+            return np.where(table[nearest] == ids, nearest, -1).astype(np.int32)
         if self._lookup is None:
             self._lookup = np.full(int(table[-1]) + 2, -1, np.int32)  # the last place is for all other ids
             self._lookup[table] = np.arange(len(table), dtype=np.int32)

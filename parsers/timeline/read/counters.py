@@ -51,8 +51,8 @@ def counter_tracks(plane: Plane) -> tuple[CounterTrack, ...]:
 
 def unit_of(name: str) -> str:
     """The unit in a counter's name, such as ``W`` in ``Power(W)``; empty where there is none."""
-    found = _UNIT.search(name)
-    return found.group(1).strip() if found else ""
+    match = _UNIT.search(name)
+    return match.group(1).strip() if match else ""
 
 
 def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
@@ -72,13 +72,13 @@ def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
 
 def _value_stats(plane: Plane, line: Line, ids: Keys, begin: Int64s, length: NDArray[np.uint32]) -> list[str]:
     """Names of the stats that the first event of each counter carries."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     _, first = np.unique(ids, return_index=True)
-    for at in np.sort(first).tolist():
+    for event in np.sort(first).tolist():
         with suppress(DecodeError):
-            message = xplane_pb2.XEvent.FromString(plane.source.read(int(begin[at]), int(length[at])))
-            found |= dict.fromkeys(plane.stat_name(stat.metadata_id) for stat in message.stats)
-    return [name for name in found if name not in _NO_VALUES and not name.startswith("_")]
+            message = xplane_pb2.XEvent.FromString(plane.source.read(int(begin[event]), int(length[event])))
+            names |= dict.fromkeys(plane.stat_name(stat.metadata_id) for stat in message.stats)
+    return [name for name in names if name not in _NO_VALUES and not name.startswith("_")]
 
 
 def _hardware(plane: Plane, lines: Sequence[Line]) -> Iterator[CounterTrack]:

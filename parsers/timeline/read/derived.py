@@ -144,13 +144,13 @@ def derived_tracks(ops: Track, plane: Plane, grouping: Track | None) -> tuple[Tr
     spent = _Spent(ops.names.classes, own_ps)
     op_names = DerivedNames(labels.op_names, spent.classes(labels.op, len(labels.op_names)), labels.full_names)
     source_names = DerivedNames(labels.source_names, spent.classes(labels.source, len(labels.source_names)))
-    found = (
+    tracks = (
         _scope_track(in_order, labels, spent),
         _flat_track(in_order, labels.op, FRAMEWORK_OPS_NAME, "framework_ops", FRAMEWORK_OPS_ID, op_names),
         _flat_track(in_order, labels.source, SOURCE_NAME, "source", SOURCE_ID, source_names),
         _offload_track(in_order, source),
     )
-    return tuple(track for track in found if track is not None)
+    return tuple(track for track in tracks if track is not None)
 
 
 # --- what the metadata says
@@ -169,21 +169,21 @@ def _labels(source: OpSource, keys: int) -> _Labels:
     for row, full_name in enumerate(columns.texts("tf_op")):
         if not full_name:
             continue
-        at = op_index.setdefault(full_name, len(op_index))
-        if at == len(op_names):
+        index = op_index.setdefault(full_name, len(op_index))
+        if index == len(op_names):
             parsed = parse_framework_op(full_name)
             op_names.append(parsed.type or full_name.rstrip() or full_name)
             # a name without a type is none of a framework's, and has no scopes
             inside = scopes.inside(parsed.name) if parsed.name != full_name else ()
             op_paths.append(path_index.setdefault(inside, len(path_index)) if inside else -1)
-        op[row], path[row] = at, op_paths[at]
+        op[row], path[row] = index, op_paths[index]
     lines: dict[str, int] = {}
     for row, where in enumerate(columns.texts("source")):
         if where:
             line[row] = lines.setdefault(where, len(lines))
     table = np.full((len(path_index), max(map(len, path_index), default=0)), -1, np.int32)
-    for inside, at in path_index.items():
-        table[at, : len(inside)] = inside
+    for inside, index in path_index.items():
+        table[index, : len(inside)] = inside
     return _Labels(path, op, line, table, scopes.names, scopes.parents, op_names, tuple(op_index), tuple(lines))
 
 
@@ -198,15 +198,15 @@ class _Scopes:
     def inside(self, name: str) -> tuple[int, ...]:
         """The scopes of a framework op, the outermost first; the last part of the name is the op itself."""
         parts = name.rpartition("/")[0].split("/", MOST_LEVELS - 1) if "/" in name else ()
-        found: list[int] = []
+        scopes: list[int] = []
         for part in parts:
-            key = (found[-1] if found else -1, part)
-            at = self._known.setdefault(key, len(self._known))
-            if at == len(self.names):
+            key = (scopes[-1] if scopes else -1, part)
+            scope = self._known.setdefault(key, len(self._known))
+            if scope == len(self.names):
                 self.names.append(part)
                 self.parents.append(key[0])
-            found.append(at)
-        return tuple(found)
+            scopes.append(scope)
+        return tuple(scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +302,11 @@ def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
 
 def _reach(end: Int64s, begins: Bools) -> Int64s:
     """int64[n]: the latest end so far, from each of the begins on."""
-    at = np.arange(len(end))
-    since = at - np.maximum.accumulate(np.where(begins, at, 0))
+    place = np.arange(len(end))
+    since = place - np.maximum.accumulate(np.where(begins, place, 0))
     out, step = end.copy(), 1
-    while len(at := np.flatnonzero(since >= step)):
-        out[at] = np.maximum(out[at], out[at - step])
+    while len(place := np.flatnonzero(since >= step)):
+        out[place] = np.maximum(out[place], out[place - step])
         step *= 2
     return out
 
@@ -336,18 +336,18 @@ def _scope_track(ops: _Ops, labels: _Labels, spent: _Spent) -> Track | None:
         return None
     same = _shared_levels(labels.scopes, runs)
     start, end, path = runs.start, runs.end, runs.label
-    found: list[tuple[Int64s, Int64s, NDArray[np.int32]]] = []
+    levels_found: list[tuple[Int64s, Int64s, NDArray[np.int32]]] = []
     for level in range(levels - 1, -1, -1):
         borders = np.flatnonzero(same <= level)
         end = np.maximum.reduceat(end, borders)
         start, path, same = start[borders], path[borders], same[borders]
         scope = labels.scopes[path, level]
         there = scope >= 0
-        found.append((start[there], end[there], scope[there]))
+        levels_found.append((start[there], end[there], scope[there]))
     classes = _scope_classes(labels, spent)
     names = DerivedNames(labels.scope_names, classes, parents=labels.parents)
-    columns = [np.concatenate(column) for column in zip(*reversed(found), strict=True)]
-    sizes = [len(of_level) for of_level, _, _ in reversed(found)]
+    columns = [np.concatenate(column) for column in zip(*reversed(levels_found), strict=True)]
+    sizes = [len(of_level) for of_level, _, _ in reversed(levels_found)]
     return _track(SCOPES_NAME, "scopes", SCOPES_ID, names, columns[0], columns[1], columns[2], sizes)
 
 
@@ -376,9 +376,9 @@ def _scope_classes(labels: _Labels, spent: _Spent) -> NDArray[np.uint8]:
 
 def _offload_track(ops: _Ops, source: OpSource) -> Track | None:
     """Copies between the device and the host's memory, side by side where several are under way."""
-    found = offloads(source, ops.start, ops.end, ops.key)
-    names = DerivedNames(found.names, np.full(len(found.names), CLASSES.index("copy"), np.uint8))
-    return _track(OFFLOAD_NAME, "async", OFFLOAD_ID, names, found.start, found.end, found.name)
+    copies = offloads(source, ops.start, ops.end, ops.key)
+    names = DerivedNames(copies.names, np.full(len(copies.names), CLASSES.index("copy"), np.uint8))
+    return _track(OFFLOAD_NAME, "async", OFFLOAD_ID, names, copies.start, copies.end, copies.name)
 
 
 def _track(

@@ -109,19 +109,19 @@ class Flows:
         comes = slice(*np.searchsorted(self.target, ends, sorter=self.by_target).tolist())
         goes = range(*np.searchsorted(self.source, ends).tolist())
         return (
-            *(self._flow("in", int(self.source[at]), at) for at in self.by_target[comes][:limit].tolist()),
-            *(self._flow("out", int(self.target[at]), at) for at in goes[:limit]),
+            *(self._flow("in", int(self.source[flow]), flow) for flow in self.by_target[comes][:limit].tolist()),
+            *(self._flow("out", int(self.target[flow]), flow) for flow in goes[:limit]),
         )
 
     def _events_of(self, section: int, track: int) -> slice:
-        at = bisect_left(self.places, (section, track))
-        if at == len(self.places) or self.places[at] != (section, track):
+        place = bisect_left(self.places, (section, track))
+        if place == len(self.places) or self.places[place] != (section, track):
             return slice(0, 0)
-        return slice(int(self.first[at]), int(self.first[at + 1]))
+        return slice(int(self.first[place]), int(self.first[place + 1]))
 
-    def _flow(self, direction: Literal["in", "out"], other: int, at: int) -> Flow:
+    def _flow(self, direction: Literal["in", "out"], other: int, flow: int) -> Flow:
         place = self.places[int(np.searchsorted(self.first, other, side="right")) - 1]
-        return Flow(direction, _KINDS[int(self.kind[at])], *place, int(self.events[other]))
+        return Flow(direction, _KINDS[int(self.kind[flow])], *place, int(self.events[other]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,21 +223,21 @@ def event_indices(track: Track, places: Int64s) -> Int64s:
     out = np.full(len(wanted), -1, np.int64)
     for first in range(0, len(track) if len(wanted) else 0, _CHUNK):
         chunk = track.place[first : first + _CHUNK].astype(np.int64)
-        at = np.minimum(np.searchsorted(wanted, chunk), len(wanted) - 1)
-        hit = np.flatnonzero(wanted[at] == chunk)
-        out[at[hit]] = first + hit
+        nearest = np.minimum(np.searchsorted(wanted, chunk), len(wanted) - 1)
+        hit = np.flatnonzero(wanted[nearest] == chunk)
+        out[nearest[hit]] = first + hit
     return out[np.searchsorted(wanted, places)]
 
 
 def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
     """The tracks that stand for lines of the trace."""
     out, first = [], 0
-    for at, section in enumerate(timeline.sections):
+    for section_number, section in enumerate(timeline.sections):
         for number, track in enumerate(section.tracks):
             if track.is_derived or not len(track) or len(track.place) != len(track):
                 continue
             line = trace.planes[track.plane_index].lines[track.line_index]
-            out.append(_Source((at, number), track, line, section.kind == "host", first))
+            out.append(_Source((section_number, number), track, line, section.kind == "host", first))
             first += len(track)
     return out
 
@@ -290,7 +290,7 @@ def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, 
     order = np.argsort(key, kind="stable")
     firsts = order[np.append(True, np.diff(key[order]) != 0)[: len(order)]]
     texts = source.line.plane.texts(stat.values.take(known[firsts]))
-    return {int(one): text for one, text in zip(key[firsts], texts, strict=True) if text}
+    return {int(of_key): text for of_key, text in zip(key[firsts], texts, strict=True) if text}
 
 
 def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
@@ -299,14 +299,14 @@ def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     user, used, *of_user = found.consumers.columns()
     group = _numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
     by, to = group[: len(maker)], group[len(maker) :]
-    at = latest(by, made, to, used)
-    at = np.where(at >= 0, at, latest(by, -made, to, -used))
-    yield maker[at[at >= 0]], user[at >= 0]
+    partner = latest(by, made, to, used)
+    partner = np.where(partner >= 0, partner, latest(by, -made, to, -used))
+    yield maker[partner[partner >= 0]], user[partner >= 0]
     rest = np.ones(len(maker), np.bool_)
-    rest[at[at >= 0]] = False
+    rest[partner[partner >= 0]] = False
     maker, made, by = maker[rest], made[rest], by[rest]
-    at = latest(to, -used, by, -made)
-    yield maker[at >= 0], user[at[at >= 0]]
+    partner = latest(to, -used, by, -made)
+    yield maker[partner >= 0], user[partner[partner >= 0]]
 
 
 def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
@@ -316,10 +316,10 @@ def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
     # an event of the middle is in both, and is to follow another one
     rank = _numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
-    at = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
+    partner = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
     for is_async in (0, 1):
-        chosen = np.flatnonzero((at >= 0) & (of_in[0] == is_async))
-        yield out[at[chosen]], into[chosen]
+        chosen = np.flatnonzero((partner >= 0) & (of_in[0] == is_async))
+        yield out[partner[chosen]], into[chosen]
 
 
 def _numbered(first: Int64s, second: Int64s) -> Int64s:
@@ -334,11 +334,11 @@ def _numbered(first: Int64s, second: Int64s) -> Int64s:
 def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str]]) -> Iterator[tuple[Int64s, Int64s]]:
     """Links between the ops at the ends of asynchronous ones, and their spans."""
     planes: dict[int, list[_Source]] = {}
-    for one in sources:
-        planes.setdefault(one.track.plane_index, []).append(one)
+    for source in sources:
+        planes.setdefault(source.track.plane_index, []).append(source)
     for own in planes.values():
-        all_spans = [one for one in own if one.track.kind == "async"][:_MOST_LINES]
-        for ops in [one for one in own if one.track.kind == "ops"][:_MOST_LINES]:
+        all_spans = [source for source in own if source.track.kind == "async"][:_MOST_LINES]
+        for ops in [source for source in own if source.track.kind == "ops"][:_MOST_LINES]:
             starts, dones = op_pairs(ops.track)
             yield starts + ops.first, dones + ops.first
             for spans in all_spans:
@@ -358,7 +358,7 @@ def _track_of(sources: Sequence[_Source], events: Int64s) -> Int64s:
 
 def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s:
     """int64[n]: whether links lead from a host to a device."""
-    is_host = np.array([one.is_host for one in sources], np.bool_)
+    is_host = np.array([track_source.is_host for track_source in sources], np.bool_)
     launches = is_host[_track_of(sources, source)] & ~is_host[_track_of(sources, target)]
     return np.where(launches, _KINDS.index("launch"), _KINDS.index("flow"))
 
@@ -371,18 +371,18 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int
     order = order[np.append(True, ~again)[: len(order)]]
     source, target, kind = source[order], target[order], kind[order]
     events = distinct(np.concatenate([source, target]))
-    borders = np.searchsorted(events, np.array([one.first for one in sources], np.int64))
+    borders = np.searchsorted(events, np.array([track_source.first for track_source in sources], np.int64))
     borders = np.append(borders, len(events))
     index, start = events.copy(), np.zeros(len(events), np.int64)
-    for one, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+    for track_source, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         if a < b:
-            index[a:b] -= one.first
-            start[a:b] = one.track.start_ps[index[a:b]]
+            index[a:b] -= track_source.first
+            start[a:b] = track_source.track.start_ps[index[a:b]]
     source, target = np.searchsorted(events, source), np.searchsorted(events, target)
     order = np.lexsort((start[target], source))
     source, target, kind = source[order], target[order], kind[order]
     return Flows(
-        places=tuple(one.place for one in sources),
+        places=tuple(track_source.place for track_source in sources),
         first=borders.astype(np.int64),
         events=index,
         source=source.astype(np.int32),

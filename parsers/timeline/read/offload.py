@@ -49,14 +49,14 @@ def offloads(source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32
         key: int32[n], rows of the metadata; those beyond it are no copies.
     """
     names, of_key, starts = _copies(source)
-    at = np.flatnonzero(key < len(of_key)) if names else np.zeros(0, np.intp)
-    at = at[of_key[key[at]] >= 0]
+    ops = np.flatnonzero(key < len(of_key)) if names else np.zeros(0, np.intp)
+    ops = ops[of_key[key[ops]] >= 0]
     # a copy of no time ends where it begins; the op that starts it comes first all the same
-    at = at[np.lexsort((~starts[key[at]], start[at], of_key[key[at]]))]
-    label = of_key[key[at]]
-    first, last = _paired(label, starts[key[at]])
-    begins = start[at[first]]
-    ends = np.maximum(begins, end[at[last]])
+    ops = ops[np.lexsort((~starts[key[ops]], start[ops], of_key[key[ops]]))]
+    label = of_key[key[ops]]
+    first, last = _paired(label, starts[key[ops]])
+    begins = start[ops[first]]
+    ends = np.maximum(begins, end[ops[last]])
     order = np.lexsort((-ends, begins))
     return Offloads(names, begins[order], ends[order], label[first][order])
 

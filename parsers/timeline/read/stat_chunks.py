@@ -62,7 +62,7 @@ def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterato
         length = track.length[chosen].astype(np.int64)
         data = trace.source.read(begin + int(place[first]), int((place[first:last] + length).max() - place[first]))
         starts = (place[first:last] - place[first]).tolist()
-        bodies = [data[at : at + size] for at, size in zip(starts, length.tolist(), strict=True)]
+        bodies = [data[offset : offset + size] for offset, size in zip(starts, length.tolist(), strict=True)]
         yield from _chunks(chosen, bodies)
         first = last
 
@@ -98,22 +98,22 @@ def _stat_ids(body: bytes, borders: Int64s) -> Int64s:
 
 def _ids_at(body: bytes, begin: Int64s, end: Int64s) -> Int64s:
     """The distinct metadata ids of the stats at `body[begin:end]`."""
-    found: set[int] = set()
+    distinct_ids: set[int] = set()
     raw = np.frombuffer(body, np.uint8)
     usual = (raw[begin] == _ID_TAG) & (begin + 1 < end) if len(begin) else np.zeros(0, np.bool_)
-    at, last = begin[usual] + 1, end[usual]
-    ids, open_ = np.zeros(len(at), np.uint64), np.arange(len(at))
+    offsets, last = begin[usual] + 1, end[usual]
+    ids, open_ = np.zeros(len(offsets), np.uint64), np.arange(len(offsets))
     for shift in range(0, 70, 7):
         if not len(open_):
             break
-        byte = raw[at[open_]]
+        byte = raw[offsets[open_]]
         ids[open_] |= (byte & 0x7F).astype(np.uint64) << np.uint64(min(shift, 63))
-        at[open_] += 1
-        open_ = open_[(byte >= 0x80) & (at[open_] < last[open_])]
-    found.update(np.unique(ids).view(np.int64).tolist())
+        offsets[open_] += 1
+        open_ = open_[(byte >= 0x80) & (offsets[open_] < last[open_])]
+    distinct_ids.update(np.unique(ids).view(np.int64).tolist())
     for a, b in zip(begin[~usual].tolist(), end[~usual].tolist(), strict=True):
         try:
-            found.add(xplane_pb2.XStat.FromString(body[a:b]).metadata_id)
+            distinct_ids.add(xplane_pb2.XStat.FromString(body[a:b]).metadata_id)
         except DecodeError:
             continue
-    return np.array(sorted(found), np.int64)
+    return np.array(sorted(distinct_ids), np.int64)

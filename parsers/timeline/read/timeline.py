@@ -121,18 +121,18 @@ def read_timeline(
     batches = _batches([plane.lines[index] for plane, index in chosen])
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
         done = pool.map(lambda lines: [_read_line(line, on_chunk) for line in lines], batches)
-        columns = [found for batch in done for found in batch]
+        columns = [line_columns for batch in done for line_columns in batch]
     by_plane: dict[int, list[tuple[int, _Columns]]] = {}
-    for (plane, index), found in zip(chosen, columns, strict=True):
-        if len(found.start_ps):
-            by_plane.setdefault(plane.index, []).append((index, found))
+    for (plane, index), line_columns in zip(chosen, columns, strict=True):
+        if len(line_columns.start_ps):
+            by_plane.setdefault(plane.index, []).append((index, line_columns))
     with_counters = {plane.index for plane in trace.planes if any(_is_counter(line) for line in plane.lines)}
     planes = [plane for plane in trace.planes if plane.index in by_plane or plane.index in with_counters]
     sections = [_section(plane, by_plane.get(plane.index, ())) for plane in planes]
     sections = [section for section in sections if section.tracks or section.counters]
     sections.sort(key=lambda section: _SECTIONS.index(section.kind))
     first, last = _hull(sections)
-    aggregated = sum(found.aggregated for found in columns)
+    aggregated = sum(line_columns.aggregated for line_columns in columns)
     return Timeline(
         host=host,
         path=path,
@@ -229,10 +229,11 @@ def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
     """A plane's tracks, with those that derive from its ops."""
     kind = _section_kind(plane)
     keys = PlaneKeys(plane)
-    event_keys = [keys.of(found.ids) for _, found in lines]
+    event_keys = [keys.of(line_columns.ids) for _, line_columns in lines]
     names = event_names(plane, kind, keys.lost_names())
     tracks = [
-        _track(plane, index, found, key, names, kind) for (index, found), key in zip(lines, event_keys, strict=True)
+        _track(plane, index, line_columns, key, names, kind)
+        for (index, line_columns), key in zip(lines, event_keys, strict=True)
     ]
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
@@ -244,24 +245,24 @@ def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
 
 
 def _track(
-    plane: Plane, index: int, found: _Columns, key: NDArray[np.int32], names: EventNames, kind: SectionKind
+    plane: Plane, index: int, columns: _Columns, key: NDArray[np.int32], names: EventNames, kind: SectionKind
 ) -> Track:
     line = plane.lines[index]
     return Track(
-        name=found.display_name or line.name or f"line {line.id}",
+        name=columns.display_name or line.name or f"line {line.id}",
         kind=_kind_of(line.name, kind),
         names=names,
-        start_ps=found.start_ps,
-        end_ps=found.end_ps,
+        start_ps=columns.start_ps,
+        end_ps=columns.end_ps,
         key=key,
-        lanes=found.lanes,
+        lanes=columns.lanes,
         plane_index=plane.index,
         line_index=index,
-        place=found.place,
-        length=found.length,
+        place=columns.place,
+        length=columns.length,
         lost_bytes=line.lost_bytes,
-        malformed=found.malformed,
-        sort_id=found.display_id,
+        malformed=columns.malformed,
+        sort_id=columns.display_id,
     )
 
 
@@ -270,7 +271,7 @@ def _kind_of(name: str, kind: SectionKind) -> TrackKind:
     if kind in ("core", "sparse_core"):
         return _KINDS.get(name, "other")
     if kind == "gpu":
-        return next((found for ending, found in _GPU_KINDS.items() if name.endswith(ending)), "stream")
+        return next((derived for ending, derived in _GPU_KINDS.items() if name.endswith(ending)), "stream")
     return "thread" if kind == "host" else "other"
 
 
@@ -313,8 +314,8 @@ def _grouping(tracks: Sequence[Track]) -> Track | None:
 def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
     """Use of the matrix unit and of HBM, where the profile counts what the ops ask of them."""
     peaks = device_info(plane).peaks
-    found = (("MXU", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
-    return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in found if work is not None)
+    uses = (("MXU", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
+    return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
 
 
 def _hull(sections: Sequence[Section]) -> tuple[int, int]:
@@ -330,7 +331,7 @@ def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
     for problem in trace.problems:
         yield printable(problem.sentence[:_SEEN])
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
-    malformed = sum(found.malformed for found in columns)
+    malformed = sum(line_columns.malformed for line_columns in columns)
     if malformed:
         yield f"{malformed:,} events are damaged; what could be read of them is shown"
 

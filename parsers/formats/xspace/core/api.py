@@ -104,8 +104,8 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
     return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
-    """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from place `at` on.
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
+    """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 
     One pass for what `split_fields`, `decode_events` and `stat_columns` do in three. Fields that are no events are
     stepped over. It ends before an event that the bytes do not hold whole.
@@ -116,12 +116,12 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
         start: a field of the line begins here.
         wanted: ids of the stats that `columns` has rows for, distinct.
         columns: where to write; consistent lengths.
-        at: first place to write.
+        place: first place to write.
 
     Raises:
         ValueError: columns that do not fit together, a wanted id that comes twice, or a place outside.
     """
-    return _core()[1].scan_events(buf, base, start, wanted, columns, at)
+    return _core()[1].scan_events(buf, base, start, wanted, columns, place)
 
 
 def nest(start: Int64s, end: Int64s) -> Nesting:

@@ -41,19 +41,19 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
     data = as_bytes(buf)
     check_start(len(data), start)
     parts = []
-    at, status = start, _FULL
+    offset, status = start, _FULL
     while status == _FULL:
         # Pages of a block that stay unwritten take no memory.
-        block = (len(data) - at) // _BYTES_A_FIELD + _LEAST_BLOCK
+        block = (len(data) - offset) // _BYTES_A_FIELD + _LEAST_BLOCK
         number, wire = np.empty(block, np.uint32), np.empty(block, np.uint8)
         begin, end = np.empty(block, np.int64), np.empty(block, np.int64)
-        count, at, status = _core.split(data, number, wire, begin, end, at)
+        count, offset, status = _core.split(data, number, wire, begin, end, offset)
         parts.append((number[:count], wire[:count], begin[:count], end[:count]))
     if len(parts) == 1:
-        return Fields(*parts[0], at, status)
+        return Fields(*parts[0], offset, status)
     numbers, wires, begins, ends = zip(*parts, strict=True)
     return Fields(
-        np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), at, status
+        np.concatenate(numbers), np.concatenate(wires), np.concatenate(begins), np.concatenate(ends), offset, status
     )
 
 
@@ -80,11 +80,11 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
     return StatFields(kind, value, length)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
     """See `core.scan_events`."""
     data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     check_wanted(wanted)
-    check_columns(columns, len(wanted), at)
+    check_columns(columns, len(wanted), place)
     to = columns
     return Scan(
         *_core.scan(
@@ -101,7 +101,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
             to.stat_length,
             base,
             start,
-            at,
+            place,
         )
     )
 

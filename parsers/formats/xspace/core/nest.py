@@ -34,13 +34,13 @@ def nest(start: Int64s, end: Int64s) -> Nesting:
         outer = _outermost(end[rest], holder)
         if outer is None:
             break
-        at = rest[outer]
-        parent[at], depth[at] = holder[outer], level
-        if len(at) == len(rest):
+        outermost = rest[outer]
+        parent[outermost], depth[outermost] = holder[outer], level
+        if len(outermost) == len(rest):
             rest = rest[:0]
             break
         inner = ~outer
-        holder = at[np.cumsum(outer)[inner] - 1]
+        holder = outermost[np.cumsum(outer)[inner] - 1]
         rest = rest[inner]
         level += 1
     if len(rest):

@@ -138,22 +138,22 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 def _fields_with(
-    data: NDArray[np.uint8], at: int, stop: int, keys: frozenset[int]
+    data: NDArray[np.uint8], start: int, stop: int, keys: frozenset[int]
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """See `scalar.fields_with`; fit for long messages too."""
-    if stop - at < _LONG:
-        return scalar.fields_with(data.data, at, stop, keys)
-    fields = split(data[at:stop], 0)
-    past = fields.next > stop - at  # the last payload is
+    if stop - start < _LONG:
+        return scalar.fields_with(data.data, start, stop, keys)
+    fields = split(data[start:stop], 0)
+    past = fields.next > stop - start  # the last payload is
     key = fields.number.astype(np.int64) << 3 | fields.wire
     chosen = np.flatnonzero(np.isin(key[: len(key) - past], list(keys)))
-    spans = (key[chosen], fields.begin[chosen] + at, fields.end[chosen] + at)
+    spans = (key[chosen], fields.begin[chosen] + start, fields.end[chosen] + start)
     return list(zip(*(column.tolist() for column in spans), strict=True)), past or fields.status != OK
 
 
-def _number(data: NDArray[np.uint8], at: int, stop: int) -> int:
+def _number(data: NDArray[np.uint8], start: int, stop: int) -> int:
     """The varint at this offset as int64."""
-    return scalar.to_int64(scalar.varint(data.data, at, stop)[0])
+    return scalar.to_int64(scalar.varint(data.data, start, stop)[0])
 
 
 # --- events ---
@@ -193,12 +193,12 @@ def _event_block(
             column[i] = value
 
 
-def _event(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, int]:
+def _event(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int, int]:
     """Metadata id, offset or occurrences, duration and flags of one event."""
     values = [0, 0, 0]
     flags = 0
-    found, broken = _fields_with(data, at, stop, frozenset(_EVENT_KEYS))
-    for key, begin, end in found:
+    fields, broken = _fields_with(data, start, stop, frozenset(_EVENT_KEYS))
+    for key, begin, end in fields:
         row, flag = _EVENT_KEYS[key]
         values[row] = _number(data, begin, end)
         flags = flag or flags
@@ -234,8 +234,8 @@ def _stat_block(words: Words, begin: Int64s, end: Int64s, *, key: int, wanted: I
         if len(rows):
             _put_stats(_stats(words, step.begin[chosen], step.end[chosen]), rows, wanted, out)
     for i in together.rows.tolist():
-        found, _ = _fields_with(words.data, int(begin[i]), int(end[i]), frozenset({key}))
-        spans = np.array(found, np.int64).reshape(-1, 3)
+        fields, _ = _fields_with(words.data, int(begin[i]), int(end[i]), frozenset({key}))
+        spans = np.array(fields, np.int64).reshape(-1, 3)
         ids, kind, value, length = _stats(words, spans[:, 1].copy(), spans[:, 2].copy())
         for row, stat_id in enumerate(wanted.tolist()):
             for first in np.flatnonzero((ids == stat_id) & (kind != KIND_ABSENT))[:1]:
@@ -287,11 +287,11 @@ def _stats(words: Words, begin: Int64s, end: Int64s) -> _StatArrays:
     return ids, kind, value, length
 
 
-def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, int]:
+def _stat(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int, int]:
     """Id, kind (`KIND_ABSENT` when malformed), value and length of one XStat."""
     stat_id, kind, value, length = 0, KIND_EMPTY, 0, 0
-    found, broken = _fields_with(data, at, stop, frozenset({_STAT_ID, *_STAT_KEYS}))
-    for key, begin, end in found:
+    fields, broken = _fields_with(data, start, stop, frozenset({_STAT_ID, *_STAT_KEYS}))
+    for key, begin, end in fields:
         if key == _STAT_ID:
             stat_id = _number(data, begin, end)
             continue
@@ -308,14 +308,14 @@ def _stat(data: NDArray[np.uint8], at: int, stop: int) -> tuple[int, int, int, i
 # --- all at once ---
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
+def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
     """See `core.scan_events`; the work of `split_fields`, `decode_events` and `stat_columns`."""
     data, wanted = as_bytes(buf), as_int64(wanted, "wanted")
     check_start(len(data), start)
     check_wanted(wanted)
-    check_columns(columns, len(wanted), at)
+    check_columns(columns, len(wanted), place)
     fields = split_fields(data, start)
-    begin, end, following, status = _whole_events(fields, start, len(data), len(columns.flags) - at)
+    begin, end, following, status = _whole_events(fields, start, len(data), len(columns.flags) - place)
     events = decode_events(data, begin, end)
     if columns.metadata_id.dtype == np.int32:
         wide = np.flatnonzero(events.metadata_id != events.metadata_id.astype(np.int32))
@@ -325,7 +325,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
             begin, end = begin[:first], end[:first]
             events = decode_events(data, begin, end)
     stats = stat_columns(data, begin, end, _EVENT_STATS, wanted)
-    seen = _write(columns, at, base, begin, end, events, stats)
+    seen = _write(columns, place, base, begin, end, events, stats)
     return Scan(len(begin), following, status, seen)
 
 
@@ -352,10 +352,10 @@ def _tag_before(fields: Fields, start: int, begin: int) -> int:
 
 
 def _write(
-    columns: EventColumns, at: int, base: int, begin: Int64s, end: Int64s, events: EventFields, stats: StatFields
+    columns: EventColumns, place: int, base: int, begin: Int64s, end: Int64s, events: EventFields, stats: StatFields
 ) -> int:
     """Puts decoded events into the columns; returns the flags seen."""
-    to = slice(at, at + len(begin))
+    to = slice(place, place + len(begin))
     columns.metadata_id[to] = events.metadata_id
     columns.offset_ps[to] = events.offset_ps
     columns.duration_ps[to] = events.duration_ps

@@ -28,46 +28,46 @@ class Step(NamedTuple):
     end: int = 0
 
 
-def varint(data: bytes | memoryview, at: int, end: int, limit: int = MAX_VARINT_BYTES) -> tuple[int, int]:
-    """Value and following offset of the varint at `data[at]`.
+def varint(data: bytes | memoryview, offset: int, end: int, limit: int = MAX_VARINT_BYTES) -> tuple[int, int]:
+    """Value and following offset of the varint at `data[offset]`.
 
     The second item is -`INCOMPLETE` when `end` cuts it, -`MALFORMED` when it is longer than `limit` bytes. The value
     may have up to 70 bits.
     """
     value = 0
     for shift in range(limit):
-        if at + shift >= end:
+        if offset + shift >= end:
             return 0, -INCOMPLETE
-        byte = data[at + shift]
+        byte = data[offset + shift]
         value |= (byte & 0x7F) << (7 * shift)
         if byte < 0x80:
-            return value, at + shift + 1
+            return value, offset + shift + 1
     return 0, -MALFORMED
 
 
-def step(data: bytes | memoryview, at: int, end: int) -> Step:
-    """The field whose tag is at `data[at]`, in a message that ends at `end`."""
-    tag, at = varint(data, at, end, MAX_TAG_BYTES)
-    if at < 0:
-        return Step(-at)
+def step(data: bytes | memoryview, offset: int, end: int) -> Step:
+    """The field whose tag is at `data[offset]`, in a message that ends at `end`."""
+    tag, offset = varint(data, offset, end, MAX_TAG_BYTES)
+    if offset < 0:
+        return Step(-offset)
     number, wire = tag >> 3, tag & 7
     if not 1 <= number <= MAX_FIELD_NUMBER:
         return Step(MALFORMED)
     if wire == 2:
-        length, begin = varint(data, at, end)
+        length, begin = varint(data, offset, end)
         if begin < 0:
             return Step(-begin)
         if length > MAX_INT64 - begin:
             return Step(MALFORMED)
         return Step(OK, number, wire, begin, begin + length)
     if wire == 0:
-        _, after = varint(data, at, end)
+        _, after = varint(data, offset, end)
         if after < 0:
             return Step(-after)
-        return Step(OK, number, wire, at, after)
+        return Step(OK, number, wire, offset, after)
     if wire in {1, 5}:
-        after = at + (8 if wire == 1 else 4)
-        return Step(OK, number, wire, at, after) if after <= end else Step(INCOMPLETE)
+        after = offset + (8 if wire == 1 else 4)
+        return Step(OK, number, wire, offset, after) if after <= end else Step(INCOMPLETE)
     return Step(MALFORMED)
 
 
@@ -78,19 +78,19 @@ def to_int64(value: int) -> int:
 
 
 def fields_with(
-    data: bytes | memoryview, at: int, stop: int, keys: frozenset[int]
+    data: bytes | memoryview, offset: int, stop: int, keys: frozenset[int]
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """Key (number * 8 + wire type), begin and end of the fields with one of the keys; whether the message breaks off.
 
     The fields before a break are there.
     """
-    found: list[tuple[int, int, int]] = []
-    while at < stop:
-        field = step(data, at, stop)
+    fields: list[tuple[int, int, int]] = []
+    while offset < stop:
+        field = step(data, offset, stop)
         if field.status != OK or field.end > stop:
-            return found, True
+            return fields, True
         key = field.number << 3 | field.wire
         if key in keys:
-            found.append((key, field.begin, field.end))
-        at = field.end
-    return found, False
+            fields.append((key, field.begin, field.end))
+        offset = field.end
+    return fields, False

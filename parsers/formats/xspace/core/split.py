@@ -50,83 +50,83 @@ def split(data: NDArray[np.uint8], start: int) -> Fields:
     words = Words(data)
     view = data.data
     parts: list[Int64s] = []
-    at = start
+    offset = start
     safe = len(data) - _HEADER  # up to here every header is all there
-    while at < safe:
-        block_stop = min(at + _BLOCK, safe)
-        found, at = _block(words, view, at, block_stop)
-        parts.append(found)
-        if at < block_stop:
+    while offset < safe:
+        block_stop = min(offset + _BLOCK, safe)
+        starts, offset = _block(words, view, offset, block_stop)
+        parts.append(starts)
+        if offset < block_stop:
             break
     status = OK
     tail: list[int] = []
-    while at < len(data):
-        field = scalar.step(view, at, len(data))
+    while offset < len(data):
+        field = scalar.step(view, offset, len(data))
         if field.status != OK:
             status = field.status
             break
-        tail.append(at)
-        at = field.end
+        tail.append(offset)
+        offset = field.end
     parts.append(np.array(tail, np.int64))
-    return _fields(words, parts, at, status)
+    return _fields(words, parts, offset, status)
 
 
 def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[Int64s, int]:
     """Starts of the fields in [start, stop), and the start of the field after them or of the one that can't be read."""
-    sample, at = _follow(view, start, stop, _SAMPLE)
+    sample, offset = _follow(view, start, stop, _SAMPLE)
     if len(sample) < _SAMPLE:
-        return np.array(sample, np.int64), at
-    mean = (at - start) // _SAMPLE
+        return np.array(sample, np.int64), offset
+    mean = (offset - start) // _SAMPLE
     region = mean * _FIELDS_A_REGION
-    walkers = (stop - at) // region + 1
+    walkers = (stop - offset) // region + 1
     if mean > _LONG_FIELD or walkers < _LEAST_WALKERS:
-        rest, at = _follow(view, at, stop, stop)
-        return np.array(sample + rest, np.int64), at
-    edge = np.minimum(at + np.arange(walkers + 1, dtype=np.int64) * region, stop)
+        rest, offset = _follow(view, offset, stop, stop)
+        return np.array(sample + rest, np.int64), offset
+    edge = np.minimum(offset + np.arange(walkers + 1, dtype=np.int64) * region, stop)
     usual = Counter(view[i] for i in sample).most_common(1)[0][0]
     entry = _guess(words.data, edge[:-1], usual, mean * _FIELDS_EARLY)
-    seen = np.zeros(stop - at, np.bool_)
-    leave = _walk(words, entry, edge[1:], seen, at)
+    seen = np.zeros(stop - offset, np.bool_)
+    leave = _walk(words, entry, edge[1:], seen, offset)
     following = _join(view, entry, leave, edge, seen)
-    return np.concatenate([np.array(sample, np.int64), np.flatnonzero(seen) + at]), following
+    return np.concatenate([np.array(sample, np.int64), np.flatnonzero(seen) + offset]), following
 
 
-def _follow(view: memoryview, at: int, stop: int, most: int) -> tuple[list[int], int]:
+def _follow(view: memoryview, offset: int, stop: int, most: int) -> tuple[list[int], int]:
     """Starts of up to `most` fields before `stop`, one at a time, and where the next one would start."""
-    found: list[int] = []
-    while at < stop and len(found) < most:
-        following = _next(view, at)
+    starts: list[int] = []
+    while offset < stop and len(starts) < most:
+        following = _next(view, offset)
         if following < 0:
             break
-        found.append(at)
-        at = following
-    return found, at
+        starts.append(offset)
+        offset = following
+    return starts, offset
 
 
-def _next(view: memoryview, at: int) -> int:
-    """Where the field after the one at `at` starts; -1 when it can't be read."""
-    tag, size = view[at], view[at + 1]
+def _next(view: memoryview, offset: int) -> int:
+    """Where the field after the one at `offset` starts; -1 when it can't be read."""
+    tag, size = view[offset], view[offset + 1]
     if tag & 0x87 == 2 and size < 0x80 and tag >= 8:
-        return at + 2 + size
-    field = scalar.step(view, at, len(view))
+        return offset + 2 + size
+    field = scalar.step(view, offset, len(view))
     return field.end if field.status == OK else -1
 
 
-def _short_jump(data: NDArray[np.uint8], at: Int64s) -> Int64s:
+def _short_jump(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
     """Sizes of the fields at these offsets as far as their first two bytes tell, else 0."""
-    pair = data.take(at + 1).astype(np.int64)
+    pair = data.take(offsets + 1).astype(np.int64)
     pair <<= 8
-    pair |= data.take(at)
+    pair |= data.take(offsets)
     return _JUMP.take(pair).astype(np.int64)
 
 
-def _jump(words: Words, at: Int64s) -> Int64s:
+def _jump(words: Words, offsets: Int64s) -> Int64s:
     """Sizes of the fields at these offsets, 0 where there is none."""
-    size = _short_jump(words.data, at)
+    size = _short_jump(words.data, offsets)
     if not size.all():
         rest = np.flatnonzero(size == 0)
-        step = read_fields(words, at[rest])
-        longer = step.end - at[rest]
+        step = read_fields(words, offsets[rest])
+        longer = step.end - offsets[rest]
         size[rest] = longer if step.keys is None else np.where(step.keys == FAULT, 0, longer)
     return size
 
@@ -141,16 +141,16 @@ def _guess(data: NDArray[np.uint8], edge: Int64s, tag: int, early: int) -> Int64
     index = np.flatnonzero(edge - early > edge[0])
     first = edge[index] - early
     windows = np.ndarray((len(data) - early + 1, early), np.uint8, data, strides=(1, 1))
-    at = first + (windows[first] == tag).argmax(axis=1)
+    offsets = first + (windows[first] == tag).argmax(axis=1)
     for _ in range(_GUESS_STEPS):
         if not len(index):
             break
-        size = _short_jump(data, at)
-        at += np.maximum(size, 1)
-        inside = at < edge[index]
+        size = _short_jump(data, offsets)
+        offsets += np.maximum(size, 1)
+        inside = offsets < edge[index]
         if not inside.all():
-            entry[index[~inside]] = at[~inside]
-            index, at = index[inside], at[inside]
+            entry[index[~inside]] = offsets[~inside]
+            index, offsets = index[inside], offsets[inside]
     return entry
 
 
@@ -161,20 +161,20 @@ def _walk(words: Words, entry: Int64s, stop: Int64s, seen: Bools, base: int) -> 
     """
     leave = entry.copy()
     index = np.flatnonzero(entry < stop)
-    at, until = entry[index], stop[index]
+    offsets, until = entry[index], stop[index]
     while len(index) >= _LEAST_WALKERS:
-        size = _jump(words, at)
+        size = _jump(words, offsets)
         stuck = size == 0
-        seen[at - base] = True
-        at += size
-        done = at >= until
+        seen[offsets - base] = True
+        offsets += size
+        done = offsets >= until
         done |= stuck
         if done.any():
-            seen[at[stuck] - base] = False
-            leave[index[done]] = at[done]
+            seen[offsets[stuck] - base] = False
+            leave[index[done]] = offsets[done]
             go = ~done
-            index, at, until = index[go], at[go], until[go]
-    leave[index] = at
+            index, offsets, until = index[go], offsets[go], until[go]
+    leave[index] = offsets
     return leave
 
 
@@ -185,24 +185,24 @@ def _join(view: memoryview, entry: Int64s, leave: Int64s, edge: Int64s, seen: Bo
     gaps = np.append(np.flatnonzero(entry[1:] != leave[:-1]), len(entry) - 1).tolist()
     ends = leave.tolist()
     marks = seen.view(np.uint8).data
-    at = base
-    while at < stop:  # a true field start; what `seen` says before it is settled
-        k = (at - base) // region
-        if marks[at - base]:  # the region's walk comes by here, so from here on it is true
+    offset = base
+    while offset < stop:  # a true field start; what `seen` says before it is settled
+        k = (offset - base) // region
+        if marks[offset - base]:  # the region's walk comes by here, so from here on it is true
             last = gaps[bisect_left(gaps, k)]
-            at = ends[last]
+            offset = ends[last]
             settled = int(edge[last + 1])
         else:
-            following = _next(view, at)
+            following = _next(view, offset)
             if following < 0:
-                seen[at - base :] = False
+                seen[offset - base :] = False
                 break
-            seen[at - base] = True
-            settled = at + 1
-            at = following
-        if settled < at:
-            seen[settled - base : at - base] = False
-    return at
+            seen[offset - base] = True
+            settled = offset + 1
+            offset = following
+        if settled < offset:
+            seen[settled - base : offset - base] = False
+    return offset
 
 
 def _fields(words: Words, parts: list[Int64s], following: int, status: int) -> Fields:
@@ -220,17 +220,17 @@ def _fields(words: Words, parts: list[Int64s], following: int, status: int) -> F
     return Fields(number, wire, begin, end, following, status)
 
 
-def _header(words: Words, at: Int64s, number: NDArray[np.uint32], wire: NDArray[np.uint8]) -> Int64s:
+def _header(words: Words, offsets: Int64s, number: NDArray[np.uint32], wire: NDArray[np.uint8]) -> Int64s:
     """Sets numbers and wire types of valid fields, none of them cut; returns where their values begin."""
-    tag = words.data.take(at)
+    tag = words.data.take(offsets)
     np.right_shift(tag, 3, out=number)
     np.bitwise_and(tag, 7, out=wire)
-    begin = at + 1
+    begin = offsets + 1
     is_len = wire == LEN
     begin += is_len
     long = np.flatnonzero((tag >= 0x80) | (is_len & (words.data.take(begin - 1) >= 0x80)))
     if len(long):
-        step = read_fields(words, at[long])
+        step = read_fields(words, offsets[long])
         keys = np.int64(step.key) if step.keys is None else step.keys
         number[long], wire[long], begin[long] = keys >> 3, keys & 7, step.begin
     return begin

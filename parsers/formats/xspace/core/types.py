@@ -164,7 +164,9 @@ class Core(Protocol):
     def stat_columns(self, buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, wanted: Int64s) -> StatFields:
         """Chosen stats of messages."""
 
-    def scan_events(self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, at: int) -> Scan:
+    def scan_events(
+        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int
+    ) -> Scan:
         """The events of a stretch of a line, into columns."""
 
     def nest(self, start: Int64s, end: Int64s) -> Nesting:
@@ -244,16 +246,16 @@ def check_key_count(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
 
 
-def check_columns(columns: EventColumns, stats: int, at: int) -> None:
-    """Raises ValueError unless the columns have one capacity, a row for each stat, and the place `at` in them."""
+def check_columns(columns: EventColumns, stats: int, place: int) -> None:
+    """Raises ValueError unless the columns have one capacity, a row for each stat, and `place` in them."""
     n = len(columns.flags)
     lengths = {len(columns.metadata_id), len(columns.offset_ps), len(columns.duration_ps)}
     places = {len(columns.begin), len(columns.length)}
     shapes = {columns.kind.shape, columns.value.shape, columns.stat_length.shape}
     if lengths != {n} or places not in ({0}, {n}) or shapes != {(stats, n)}:
         raise ValueError("columns of different lengths")
-    if not 0 <= at <= n:
-        raise ValueError(f"place {at} lies outside the {n} of the columns")
+    if not 0 <= place <= n:
+        raise ValueError(f"place {place} lies outside the {n} of the columns")
 
 
 def check_wanted(wanted: Int64s) -> None:

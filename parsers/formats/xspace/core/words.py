@@ -43,13 +43,13 @@ class Words:
         self._last = len(padded) - 8
         self._view: NDArray[np.uint64] = np.ndarray((self._last + 1,), np.dtype("<u8"), padded, strides=(1,))
 
-    def load(self, at: Int64s) -> NDArray[np.uint64]:
+    def load(self, offsets: Int64s) -> NDArray[np.uint64]:
         """The words at these offsets, none of which is negative."""
-        if int(at.max(initial=0)) <= self._last:
-            return self._view[at]
-        missing = np.maximum(at - self._last, 0)
+        if int(offsets.max(initial=0)) <= self._last:
+            return self._view[offsets]
+        missing = np.maximum(offsets - self._last, 0)
         shift = np.minimum(missing, 8).astype(_U64) * _EIGHT
-        word: NDArray[np.uint64] = self._view[at - missing]
+        word: NDArray[np.uint64] = self._view[offsets - missing]
         word >>= shift  # numpy gives 0 for a shift by 64
         return word
 
@@ -89,22 +89,22 @@ def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s]:
     return last, length
 
 
-def read_fields(words: Words, at: Int64s) -> Step:
+def read_fields(words: Words, offsets: Int64s) -> Step:
     """Reads the field at each offset. At least one offset is needed; it may lie at the end of the bytes."""
-    word = words.load(at)
+    word = words.load(offsets)
     tag = word & _BYTE
     key = int(tag[0])
     if key < 0x80 and not _BAD_TAG[key] and bool((tag == tag[0]).all()):
-        step = _read_alike(words, at, word, key)
+        step = _read_alike(words, offsets, word, key)
         if step:
             return step
-    return _read_mixed(words, at, word, tag.view(np.int64))
+    return _read_mixed(words, offsets, word, tag.view(np.int64))
 
 
-def _read_alike(words: Words, at: Int64s, word: NDArray[np.uint64], key: int) -> Step | None:
+def _read_alike(words: Words, offsets: Int64s, word: NDArray[np.uint64], key: int) -> Step | None:
     """All tags are `key`, one byte. None when a varint is longer than seven bytes."""
     wire = key & 7
-    begin = at + 1
+    begin = offsets + 1
     if wire in {FIXED64, FIXED32}:
         fixed = words.load(begin) if wire == FIXED64 else word
         return Step(key, None, fixed.view(np.int64), begin, begin + (8 if wire == FIXED64 else 4))
@@ -124,11 +124,11 @@ def _read_alike(words: Words, at: Int64s, word: NDArray[np.uint64], key: int) ->
     return Step(key, None, value, end, end + value) if wire == LEN else Step(key, None, value, begin, end)
 
 
-def _read_mixed(words: Words, at: Int64s, word: NDArray[np.uint64], tag: Int64s) -> Step:
+def _read_mixed(words: Words, offsets: Int64s, word: NDArray[np.uint64], tag: Int64s) -> Step:
     unsigned, length = split_varint(word >> _EIGHT)
     value = unsigned.view(np.int64)
     wire = tag & 7
-    begin = at + 1
+    begin = offsets + 1
     end = begin + length
     is_len = np.flatnonzero(wire == LEN)
     begin[is_len] = end[is_len]
@@ -143,13 +143,13 @@ def _read_mixed(words: Words, at: Int64s, word: NDArray[np.uint64], tag: Int64s)
     keys[_BAD_TAG[tag]] = FAULT
     long = np.flatnonzero((tag >= 0x80) | (_HAS_VARINT[tag] & (length == _NOT_ENDED)))
     if len(long):
-        keys[long], value[long], begin[long], end[long] = _read_long(words, at[long])
+        keys[long], value[long], begin[long], end[long] = _read_long(words, offsets[long])
     return Step(-1, keys, value, begin, end)
 
 
-def _read_long(words: Words, at: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+def _read_long(words: Words, offsets: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """Keys, values, begins and ends of fields with tags or varints of any length."""
-    tag, begin, _ = _long_varint(words, at, MAX_TAG_BYTES)
+    tag, begin, _ = _long_varint(words, offsets, MAX_TAG_BYTES)
     wire = (tag & _U64(7)).astype(np.int64)
     fault = (begin < 0) | (tag < _EIGHT) | (tag > _U64(0xFFFFFFFF)) | _BAD_TAG[wire + 8]
     begin = np.maximum(begin, 0)
@@ -167,18 +167,18 @@ def _read_long(words: Words, at: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s
     return np.where(fault, FAULT, tag.view(np.int64)), value, begin, end
 
 
-def _long_varint(words: Words, at: Int64s, limit: int) -> tuple[NDArray[np.uint64], Int64s, Bools]:
+def _long_varint(words: Words, offsets: Int64s, limit: int) -> tuple[NDArray[np.uint64], Int64s, Bools]:
     """Values (modulo 2^64), following offsets (-1 where longer than `limit`), and whether a tenth byte is not 0."""
-    value = np.zeros(len(at), _U64)
-    after = np.full(len(at), -1, np.int64)
-    top = np.zeros(len(at), np.bool_)
+    value = np.zeros(len(offsets), _U64)
+    after = np.full(len(offsets), -1, np.int64)
+    top = np.zeros(len(offsets), np.bool_)
     for i in range(limit):
-        byte = words.load(at + i) & _BYTE
+        byte = words.load(offsets + i) & _BYTE
         value |= np.where(after < 0, (byte & _U64(0x7F)) << _U64(7 * i), _U64(0))
         ended = (after < 0) & (byte < _U64(0x80))
         if i == MAX_VARINT_BYTES - 1:
             top = ended & (byte != 0)
-        after[ended] = at[ended] + i + 1
+        after[ended] = offsets[ended] + i + 1
         if bool((after >= 0).all()):
             break
     return value, after, top
