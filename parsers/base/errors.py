@@ -1,4 +1,4 @@
-"""The one family of errors that a user sees: a plain sentence, a hint, an exit code."""
+"""The errors that a user sees: each has a plain sentence, a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EXIT_INTERRUPTED = 130
 
 
 class ProfileError(Exception):
-    """Something about the user's input that stops the work asked for.
+    """The user's input stops the work that was asked for.
 
     Args:
-        code: stable short name for scripts and tests, such as ``not_found`` or ``corrupt``.
+        code: a stable short name for scripts and tests, such as ``not_found`` or ``corrupt``.
         sentence: one plain sentence that says what is wrong with what.
         hint: one line that says what to try; empty when there is nothing to try.
         exit_code: process exit code of the headless commands, one of the ``EXIT_*`` constants.
@@ -33,18 +33,18 @@ class ProfileError(Exception):
 
 
 class Cancelled(Exception):
-    """The caller asked for the work to stop; nothing is wrong with the input."""
+    """The caller asked to stop the work; nothing is wrong with the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with one file that does not stop the rest from being shown.
+    """Something is wrong with one file; the rest can be shown all the same.
 
     Attributes:
         code: stable short name, such as ``truncated``, ``empty_file`` or ``riegeli``.
-        subject: what it is about: a path, or ``plane / line`` inside a file.
+        subject: what the problem is about: a path, or ``plane / line`` inside a file.
         sentence: one plain sentence.
-        hint: what to do about it, or empty.
+        hint: what the user can do about it, or empty.
     """
 
     code: str

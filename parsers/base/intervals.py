@@ -19,7 +19,7 @@ def is_sorted(values: Int64s) -> bool:
 
 
 def distinct(values: Int64s) -> Int64s:
-    """The distinct values, ascending; numpy's own brings its masked arrays along, 5 ms of a short run."""
+    """The distinct values, ascending. (numpy's own function imports its masked arrays, which takes 5 ms.)"""
     ordered = np.sort(values)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
@@ -57,7 +57,7 @@ def medians(values: Floats) -> Floats:
 
 
 def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
-    """Order by start, longer events first, as nesting needs it; None when the events stand so already."""
+    """The order by start, longer events first, that nesting needs; None when the events are in that order already."""
     if len(start) < 2:
         return None
     later = start[1:] > start[:-1]
@@ -70,7 +70,7 @@ def nesting_order(start: Int64s, end: Int64s) -> NDArray[np.intp] | None:
 
 
 def union(start: Int64s, end: Int64s) -> Intervals:
-    """Merges overlapping and touching intervals; returns disjoint ones in order. Empty intervals are dropped."""
+    """Merges overlapping and touching intervals into disjoint ones in order; drops empty intervals."""
     filled = end > start
     if not filled.all():
         start, end = start[filled], end[filled]
@@ -87,11 +87,11 @@ def union(start: Int64s, end: Int64s) -> Intervals:
 
 
 _BLOCK = 1 << 15
-"""Intervals handled at a time where a pass would else make arrays that leave the cache."""
+"""How many intervals a pass handles at a time, so that its arrays stay in the cache."""
 
 
 def union_length(start: Int64s, end: Int64s) -> int:
-    """Total time covered by at least one interval."""
+    """The total time that at least one interval covers."""
     if not is_sorted(start):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
@@ -120,7 +120,7 @@ def ranges(first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
-    """What is left of disjoint intervals in order without others, disjoint and in order too."""
+    """Takes some intervals away from others; all are disjoint and in order, and so is the result."""
     if not len(start) or not len(less_start):
         return start, end
     kept_start = np.append(np.iinfo(np.int64).min, less_end)  # the times outside of the others
@@ -134,14 +134,14 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 
 
 def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Intervals:
-    """What disjoint intervals in order share with others of that kind, disjoint and in order too."""
+    """The times that two sets of intervals share; both are disjoint and in order, and so is the result."""
     first, last = np.searchsorted(other_end, start, side="right"), np.searchsorted(other_start, end, side="left")
     mine, other = ranges(first, last)
     return np.maximum(start[mine], other_start[other]), np.minimum(end[mine], other_end[other])
 
 
 def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """How much time before each of `times` disjoint intervals in order cover; it does not decrease with the time."""
+    """int64[n]: how much time disjoint intervals in order cover before each of `times`."""
     if not len(start):
         return np.zeros(len(times), np.int64)
     before = np.concatenate([[0], np.cumsum(end - start)])
@@ -153,7 +153,7 @@ def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
 
 
 def place(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """Index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
+    """int64[n]: index of the interval that holds each time, -1 for none. Intervals are in order and do not overlap.
 
     A time equal to one interval's end and the next one's start belongs to the next.
     """

@@ -1,11 +1,11 @@
-"""What a core does while an op runs: the classes of ops, which every page tells apart."""
+"""The classes of ops: what a core does while an op runs."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 OpClass = Literal["compute", "vector", "copy", "collective", "host", "idle", "unknown"]
-"""What a core does while an op runs; one colour and one letter each, everywhere.
+"""What a core does while an op runs. Each class has one colour and one letter on every page.
 
 compute: matrix unit (convolutions, dots and fusions of them). vector: everything else that computes. copy: data moved
 on the device. collective: communication between cores. host: infeed, outfeed, transfers from and to the host. idle: no

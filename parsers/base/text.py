@@ -1,6 +1,6 @@
 """Makes strings from files and file names safe to print: one line, nothing that a terminal obeys or hides.
 
-And the small change of sentences about files: lists with an end, counts with a plural, names in natural order.
+Helps with sentences too: lists that end in "and 7 more", counts with a plural, names in natural order.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def printable(text: str) -> str:
 
 
 def examples(names: Sequence[str], limit: int = 3, total: int | None = None) -> str:
-    """``a, b, c and 7 more``, fit to print; `total` where there are more than `names` holds."""
+    """Returns ``a, b, c and 7 more``, fit to print; `total` counts the names where `names` does not hold all."""
     shown = ", ".join(printable(name) for name in names[:limit])
     rest = (len(names) if total is None else total) - min(len(names), limit)
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """``1 folder``, ``2,000 folders``; `many` is the plural where an s won't do."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def counted(number: int, noun: str, many: str = "") -> str:
+    """Returns ``1 folder`` or ``2,000 folders``; `many` is the plural of nouns that do not just get an s."""
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
 def natural_key(text: str) -> tuple[list[str | int], str]:
-    """Sort key that compares runs of digits by value: host2 before host10. Equal keys only for equal texts."""
+    """A sort key that compares runs of digits by value: host2 comes before host10. Only equal texts have equal keys."""
     return [int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(text))], text
 
 

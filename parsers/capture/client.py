@@ -28,7 +28,7 @@ SERVICE = "tensorflow.ProfilerService"
 _PING = "TpuprofPing"
 _MOST_EVENTS = 1_000_000
 _SETTINGS = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
-"""What gRPC reads when it is imported: it is not to write over a screen, nor to act where a pool starts a process."""
+"""gRPC reads these when it is imported: it must not write over a screen, nor act when a pool starts a process."""
 
 _CHANNEL = (
     ("grpc.max_receive_message_length", -1),
@@ -41,7 +41,7 @@ _CHANNEL = (
 
 
 PROFILE_TOOL = "xplane.pb"
-"""Name of the profile among the results of a TensorFlow before 2.5, which sends it where it is asked for."""
+"""The profile's name among the results of a TensorFlow before 2.5, which sends it only when it is asked for."""
 
 _TOOL_DATA, _EMPTY_TRACE, _XSPACE = 6, 7, 8  # fields of ProfileResponse
 _NAME, _DATA = 1, 2  # fields of ProfileToolData
@@ -54,7 +54,7 @@ class Status:
     """How a call ended.
 
     Attributes:
-        name: of the gRPC status, such as ``OK`` or ``UNAVAILABLE``.
+        name: the gRPC status, such as ``OK`` or ``UNAVAILABLE``.
         details: the server's text, or gRPC's.
     """
 
@@ -71,28 +71,28 @@ class Call:
         future.add_done_callback(lambda _: self._done.set())
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long at most; says whether the call has ended."""
+        """Waits for at most this time; returns whether the call has ended."""
         return self._done.wait(seconds)
 
     def cancel(self) -> None:
-        """Ends it on this side; the server is not asked."""
+        """Ends the call on this side; the server does not hear of it."""
         self._future.cancel()
 
     def status(self) -> Status:
-        """How it ended; to be asked once it has."""
+        """How the call ended; ask only after it has."""
         return Status(self._future.code().name, str(self._future.details() or ""))
 
     def response(self) -> bytes:
-        """The answer of a call that ended with ``OK``, as it came."""
+        """The bytes that the server sent; only a call that ended with ``OK`` has them."""
         answer: bytes = self._future.result()
         return answer
 
 
 class Server:
-    """One connection to a profiler server; all calls go over it, for several processes may share a port.
+    """One connection to a profiler server. All calls go over it, because several processes may share a port.
 
     Raises:
-        ProfileError: `no_grpc`, where gRPC is not installed or does not load.
+        ProfileError: `no_grpc`: gRPC is not installed or does not load.
     """
 
     def __init__(self, address: Address) -> None:
@@ -106,19 +106,19 @@ class Server:
         self._channel = grpc.insecure_channel(address.target, options=_CHANNEL)
 
     def ping(self, seconds: float) -> Call:
-        """Calls a method that no server has: one that is there answers ``UNIMPLEMENTED``."""
+        """Calls a method that no server has; a server that is there answers ``UNIMPLEMENTED``."""
         return self._call(_PING, b"", seconds)
 
     def profile(self, request: bytes, seconds: float) -> Call:
-        """Has it trace; the answer is a serialized ProfileResponse."""
+        """Asks the server to trace; it answers with a serialized ProfileResponse."""
         return self._call("Profile", request, seconds)
 
     def terminate(self, session: str, seconds: float) -> Call:
-        """Ends a session early. The server answers once it took note of it, whether there is such a session or not."""
+        """Ends a session early. The server confirms it, whether it has such a session or not."""
         return self._call("Terminate", TerminateRequest(session_id=session).SerializeToString(), seconds)
 
     def close(self) -> None:
-        """Closes the connection and what is under way on it."""
+        """Closes the connection and ends the calls on it."""
         with contextlib.suppress(ValueError):  # closed already
             self._channel.close()
 
@@ -128,15 +128,15 @@ class Server:
 
 
 def profile_request(options: CaptureOptions, host_name: str, session: str, repository: str = "") -> bytes:
-    """A serialized ProfileRequest.
+    """Makes a serialized ProfileRequest.
 
-    What is not asked for by an option is as in the profiler's own clients. A server that knows `emit_xspace` answers
-    with the profile; a TensorFlow before 2.5 does so for the tool's name; those between write it under `repository`.
+    Fields that no option sets are as in the profiler's own clients. A server that knows `emit_xspace` answers
+    with the profile; a TensorFlow before 2.5 does so for the tool's name; those in between write it under `repository`.
 
     Args:
         options: how to trace.
-        host_name: what a server that writes a file is to call it.
-        session: id of the session, for `Server.terminate`.
+        host_name: the name for the file of a server that writes one.
+        session: the session's id, for `Server.terminate`.
         repository: a folder on the server's disk, or empty.
     """
     asked = ProfileOptions(
@@ -174,7 +174,7 @@ class Answer:
     """A ProfileResponse.
 
     Attributes:
-        profile: the bytes of the XSpace, a part of the response's; empty where it holds none.
+        profile: the bytes of the XSpace, a part of the response; empty where the response holds none.
         is_empty: the server says that it traced nothing.
     """
 
@@ -184,10 +184,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a profile says without being decoded.
+    """What the headers of a profile tell.
 
     Attributes:
-        hostname: name of the host, as the server says; empty where it doesn't.
+        hostname: the host's name as the server gives it; empty where it gives none.
         notes: sentences on what the profile lacks.
     """
 

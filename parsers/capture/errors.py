@@ -1,6 +1,6 @@
 """Plain sentences for what goes wrong in a capture.
 
-Nothing here imports gRPC: a status comes as its name and details.
+This module does not import gRPC: callers pass the name and the details of a status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tpuprof.parsers.files.remote.urls import scheme_of, shown
 _LONGEST_DETAIL = 300
 _USUAL_PORT = 9012
 _COPIES = {"gs": "gcloud storage rsync -r DIR", "s3": "aws s3 sync DIR"}
-"""How a folder gets to an object store, by scheme."""
+"""The command that copies a folder to an object store, by scheme."""
 
 _ANOTHER_SESSION = re.compile(r"\b(another|existing|concurrent)\b.*\bprofil\w*\b|\bprofil\w*\b.*\balready\b", re.I)
 _TOO_LARGE = re.compile(r"larger than max|exceed\w* (the )?maximum|maximum protobuf|2 ?Gi?B|too (large|big)", re.I)
@@ -26,12 +26,12 @@ _NOT_GRPC = re.compile(r"http/?[12]|settings frame|protocol error|ssl|tls|traile
 
 
 def failure(code: str, sentence: str, hint: str = "") -> ProfileError:
-    """An error of a capture, exit code 7."""
+    """Makes an error of a capture, exit code 7."""
     return ProfileError(code, sentence, hint, EXIT_CAPTURE_FAILED)
 
 
 def start_lines(port: int) -> str:
-    """The line of code that starts a server, for each framework."""
+    """The line of code that starts a server, in each framework."""
     return (
         f"start one in the program: JAX jax.profiler.start_server({port}), PyTorch/XLA xp.start_server({port}) "
         f"(import torch_xla.debug.profiler as xp), TensorFlow tf.profiler.experimental.server.start({port})"
@@ -39,13 +39,13 @@ def start_lines(port: int) -> str:
 
 
 def unreachable(address: Address, status: str, details: str, seconds: float) -> ProfileError:
-    """A server that did not answer the first call.
+    """The server did not answer the first call.
 
     Args:
-        address: where it should be.
+        address: where the server should be.
         status: name of the gRPC status.
         details: gRPC's text for it.
-        seconds: how long it was waited for.
+        seconds: how long the client waited.
     """
     if status == "DEADLINE_EXCEEDED":
         sentence = f"{address} did not answer within {seconds:g} s."
@@ -61,10 +61,10 @@ def unreachable(address: Address, status: str, details: str, seconds: float) -> 
 
 
 def refused(address: Address, status: str, details: str) -> ProfileError:
-    """A server that answered with an error.
+    """The server answered with an error.
 
     Args:
-        address: where it is.
+        address: where the server is.
         status: name of the gRPC status.
         details: the server's text, or gRPC's.
     """
@@ -89,7 +89,7 @@ def refused(address: Address, status: str, details: str) -> ProfileError:
 
 
 def not_a_profiler(address: Address) -> ProfileError:
-    """Something else listens there."""
+    """Something other than a profiler server listens at the address."""
     sentence = f"What listens at {address} is no profiler server."
     free = _USUAL_PORT if address.port != _USUAL_PORT else _USUAL_PORT + 1
     hint = f"another port than {address.port}, which something else has; {start_lines(free)}"
@@ -97,14 +97,14 @@ def not_a_profiler(address: Address) -> ProfileError:
 
 
 def too_late(address: Address, options: CaptureOptions) -> ProfileError:
-    """A server that took longer than it was given."""
+    """The server took longer than it was given."""
     waited = options.duration_ms / 1000 + options.grace_seconds
     sentence = f"{address} sent nothing within {waited:g} s ({options.duration_ms:,} ms of them to trace)."
     return failure("deadline", sentence, "a shorter time (--ms), or more patience: --wait SECONDS")
 
 
 def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> ProfileError:
-    """A server that traced nothing."""
+    """The server traced nothing."""
     code, sentence = "empty_trace", f"The trace of {address} is empty"
     if options.traces_nothing:
         return failure(code, f"{sentence}: all tracer levels are 0.", "--host-tracer-level 2 --device-tracer-level 1")
@@ -118,13 +118,13 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
 
 
 def not_a_profile(address: Address) -> ProfileError:
-    """Bytes that are no XSpace."""
+    """The server sent bytes that are no XSpace."""
     sentence = f"What {address} sent is not a profile: its bytes do not read as an XSpace."
     return failure("corrupt", sentence, "")
 
 
 def left_there(address: Address, path: str) -> ProfileError:
-    """An old server that wrote the profile onto a disk that is not ours."""
+    """An old server wrote the profile to a disk that this machine does not have."""
     sentence = (
         f"The profiler at {address} is too old to send a profile; it wrote it to its own disk, into {printable(path)}."
     )
@@ -132,13 +132,13 @@ def left_there(address: Address, path: str) -> ProfileError:
 
 
 def gave_nothing(address: Address) -> ProfileError:
-    """An old server that was ended before it could be asked in its own way."""
+    """An old server was stopped before the client could ask it to write a file."""
     sentence = f"The profiler at {address} is too old to send a profile, and was ended before it could write one."
     return failure("written_there", sentence, "let it run to its end")
 
 
 def not_local(logdir: str) -> ProfileError:
-    """A logdir with a scheme, such as ``gs://bucket/x``: exit code 2, for nothing was tried."""
+    """The logdir has a scheme, such as ``gs://bucket/x``. Exit code 2, because nothing was tried."""
     url = shown(logdir)
     copy = _COPIES.get(scheme_of(logdir))
     then = f"{copy} {url}" if copy else "copy DIR/plugins there"
@@ -147,7 +147,7 @@ def not_local(logdir: str) -> ProfileError:
 
 
 def unwritable(path: str, error: OSError) -> ProfileError:
-    """A profile that can't be written here."""
+    """The system refuses to write the profile."""
     name = printable(path)
     hint = "somewhere else: --logdir DIR"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -158,6 +158,6 @@ def unwritable(path: str, error: OSError) -> ProfileError:
 
 
 def _said(details: str) -> str:
-    """What the server said, for the end of a sentence."""
+    """The server's own words, for the end of a sentence."""
     text = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
     return f": {text}" if text else ""

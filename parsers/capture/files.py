@@ -1,4 +1,4 @@
-"""Writes captured profiles where XProf looks for them, each in one move, and leaves nothing behind otherwise.
+"""Writes captured profiles where XProf looks for them. Each appears in one move; a failure leaves nothing behind.
 
 The layout is ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS/HOST.xplane.pb``, in local time.
 """
@@ -28,18 +28,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 
 
 def safe_name(text: str) -> str:
-    """A name of a host as the name of a file: ASCII, no separators, no dot or dash in front, bounded; may be empty."""
+    """Turns a host's name into a file's: short ASCII without separators, no dot or dash in front; may be empty."""
     return _UNSAFE.sub("_", text[: 4 * _LONGEST_NAME]).lstrip("._-")[:_LONGEST_NAME]
 
 
 class RunFolder:
     """The folder of a run that is being captured; thread-safe.
 
-    It comes into being with the first profile, so that no one who watches the logdir sees an empty run.
+    The first profile creates it, so that nobody who watches the logdir sees an empty run.
 
     Args:
-        logdir: where XProf is pointed at; made where it is missing.
-        began: seconds since 1970, for the folder's name.
+        logdir: the folder that XProf is given; created where it is missing.
+        began: the start in seconds since 1970, for the folder's name.
     """
 
     def __init__(self, logdir: str, began: float) -> None:
@@ -51,10 +51,10 @@ class RunFolder:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Sees, before any work, that profiles may be written there.
+        """Checks before any work that profiles may be written there.
 
         Raises:
-            ProfileError: they may not.
+            ProfileError: the system refuses.
         """
         if "\0" in self.parent:
             raise failure("unwritable", f"No folder can be named {printable(self.parent)}.", "--logdir DIR")
@@ -70,8 +70,8 @@ class RunFolder:
         """Writes a profile.
 
         Args:
-            names: what to call the host, first choice first; none needs to be safe.
-            pieces: the bytes.
+            names: names for the host, the first choice first; they need not be safe.
+            pieces: the profile's bytes.
 
         Returns:
             The file's path, and its host's name.
@@ -99,7 +99,7 @@ class RunFolder:
             return path, host
 
     def take(self, folder: str, names: Iterable[str]) -> tuple[str, str, int] | None:
-        """Moves the profile that an old server left in a folder of its own into this run, and removes that folder.
+        """Moves the profile from an old server's own folder into this run, and removes that folder.
 
         Returns:
             The file's path, its host's name and its size in bytes; None where no profile is there.
@@ -117,7 +117,7 @@ class RunFolder:
             return path, host, os.path.getsize(path)
 
     def tidy(self) -> None:
-        """Removes the folders that were made for nothing."""
+        """Removes the folders that it created and that are still empty."""
         made = [] if self.path is None else [self.path]
         for folder in made + self._made:
             try:
@@ -128,7 +128,7 @@ class RunFolder:
                 return
 
     def _folder(self) -> str:
-        """The run's folder; a run of the same second gets a name of its own."""
+        """Creates the run's folder; a second run of the same second gets a number behind its name."""
         with self._lock:
             number = 1
             while self.path is None:
@@ -143,7 +143,7 @@ class RunFolder:
             return self.path
 
     def _claim(self, names: Iterable[str]) -> str:
-        """A name that no other host of this run has, on a disk that doesn't tell case apart either."""
+        """Picks a name that no other host of this run has, not even in other letter case."""
         choices = [safe for name in names if (safe := safe_name(name))] or ["host"]
         with self._lock:
             for name in (*choices, *(f"{choices[-1]}_{number}" for number in range(2, 10_000))):
@@ -161,7 +161,7 @@ class RunFolder:
 
 
 def _largest_profile(folder: str) -> str | None:
-    """The path of the largest profile file in a folder; None where there is none, or no folder."""
+    """The path of the largest profile in a folder; None where it holds none or is missing."""
     profiles = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
@@ -171,7 +171,7 @@ def _largest_profile(folder: str) -> str | None:
 
 
 def _sync(folder: str) -> None:
-    """Has the disk note the new name; not every file system can."""
+    """Writes the folder's new entry to disk; not every file system can do that."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""What a capture is asked for and what comes of it: addresses, options, progress, results."""
+"""What a capture takes and what it returns: addresses, options, progress, results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIGHEST_LEVEL = 9
 
 OptionValue = bool | int | str
 Stage = Literal["connecting", "waiting", "tracing", "stopping", "receiving", "writing", "written", "failed"]
-"""Where one server's capture stands. It waits for the other servers to be reached, or for the delay to end."""
+"""Where one server's capture stands. While it waits, other servers are being reached, or the delay runs."""
 
 _SCHEME = "grpc://"
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?", re.ASCII)
@@ -32,7 +32,7 @@ class Address:
     """Where a profiler server listens.
 
     Attributes:
-        host: name or IP address, without brackets.
+        host: a name or an IP address, without brackets.
         port: 1 to 65535.
     """
 
@@ -44,7 +44,7 @@ class Address:
 
     @property
     def target(self) -> str:
-        """The address as gRPC reads it; with the scheme, for a host may be called ``unix`` or ``dns``."""
+        """The address as gRPC reads it. It has the scheme because a host may be called ``unix`` or ``dns``."""
         return f"dns:///{str(self).replace('%', '%25')}"
 
     @property
@@ -55,20 +55,20 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """How to trace. Levels are those of XProf's dialogue by default.
+    """How to trace. The default levels are those of XProf's dialogue.
 
     Attributes:
-        duration_ms: how long, 1 to `LONGEST_MS`.
+        duration_ms: how long to trace, 1 to `LONGEST_MS`.
         host_tracer_level: 0 off, 1 what the program annotates, 2 with the costly calls of the runtime, 3 with all.
         device_tracer_level: 0 off, 1 on.
         python_tracer_level: 0 off, 1 every Python call.
-        advanced: options of the profiler's own, by name.
-        delay_ms: how long to wait after the servers were reached.
+        advanced: the profiler's own options, by name.
+        delay_ms: how long to wait once all servers are reached.
         connect_seconds: how long a server may take to answer at all.
         grace_seconds: how long it may take, after the time traced, to collect and send what it traced.
 
     Raises:
-        ProfileError: `usage`, for a value out of its range.
+        ProfileError: `usage`: a value is out of its range.
     """
 
     duration_ms: int = 2000
@@ -106,12 +106,12 @@ class CaptureProgress:
     """Where one server's capture stands now.
 
     Attributes:
-        address: the server's, as given.
-        stage: what is being done.
-        left_ms: what is left of the waiting or of the time to trace; None in other stages.
+        address: the server's address, as given.
+        stage: what happens now.
+        left_ms: how much of the waiting or tracing is left; None in other stages.
         duration_ms: the time to trace.
-        size_bytes: of the profile, once it came; None before.
-        sentence: what there is to say, such as what failed; empty but for a few.
+        size_bytes: the profile's size, once it has come; None before.
+        sentence: a remark, such as what failed; mostly empty.
     """
 
     address: str
@@ -123,7 +123,7 @@ class CaptureProgress:
 
 
 OnProgress = Callable[[CaptureProgress], object]
-"""Told of progress from several threads, never from two at once. It must not take long."""
+"""Receives progress. Several threads call it, never two at once; it must return quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,14 @@ class HostCapture:
     """What came of one server.
 
     Attributes:
-        address: as given.
+        address: the server's address, as given.
         path: the profile file; None where there is none.
-        host: name of the host, as in the file's name; None likewise.
-        size_bytes: of the file; None likewise.
-        seconds: from the request to the answer; None where it was never asked.
+        host: the host's name, as in the file's name; None without a file.
+        size_bytes: the file's size; None without a file.
+        seconds: time from the request to the answer; None where there was no request.
         problem: why there is no file; None where there is one.
         notes: sentences on what the profile lacks.
-        is_stopped: the tracing was ended early.
+        is_stopped: whether the tracing ended early.
     """
 
     address: str
@@ -156,10 +156,10 @@ class CaptureResult:
     """A new run.
 
     Attributes:
-        run_path: its folder.
-        hosts: one for each address, in the order given; at least one has a file.
-        duration_ms: the time asked for.
-        seconds: what the whole capture took.
+        run_path: the run's folder.
+        hosts: one entry for each address, in the order given; at least one has a file.
+        duration_ms: the time that was to be traced.
+        seconds: how long the whole capture took.
     """
 
     run_path: str
@@ -169,46 +169,46 @@ class CaptureResult:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tracing was ended early."""
+        """Whether the tracing ended early on any host."""
         return any(host.is_stopped for host in self.hosts)
 
     @property
     def written(self) -> tuple[HostCapture, ...]:
-        """Those with a file."""
+        """The hosts with a file."""
         return tuple(host for host in self.hosts if host.path is not None)
 
     @property
     def failed(self) -> tuple[HostCapture, ...]:
-        """Those without."""
+        """The hosts without a file."""
         return tuple(host for host in self.hosts if host.path is None)
 
 
 class CaptureStop:
-    """Ends a capture early; thread-safe, and fit for a signal handler.
+    """Ends a capture early; threads and signal handlers may use it.
 
-    The first `request` ends the tracing and keeps what was traced, the second gives up what is still to come.
+    The first `request` ends the tracing and keeps what was traced; the second one gives up the rest too.
     """
 
     def __init__(self) -> None:
         self._requests: list[None] = []  # append and len are atomic, which a lock in a signal handler is not
 
     def request(self) -> None:
-        """Asks once more."""
+        """Asks the capture to stop, or to give up when called again."""
         self._requests.append(None)
 
     @property
     def is_requested(self) -> bool:
-        """Whether the tracing is to end."""
+        """Whether the tracing shall end."""
         return len(self._requests) > 0
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the data is not waited for either."""
+        """Whether nobody waits for the data any more."""
         return len(self._requests) > 1
 
 
 def parse_addresses(texts: Sequence[str]) -> tuple[Address, ...]:
-    """Addresses as ``host:port``, ``[IPv6]:port``, or several with commas between; each once, in the order given.
+    """Reads addresses such as ``host:port`` or ``[IPv6]:port``, also several with commas; returns each once, in order.
 
     Raises:
         ProfileError: `bad_address`.
@@ -224,7 +224,7 @@ def parse_addresses(texts: Sequence[str]) -> tuple[Address, ...]:
 
 
 def parse_address(text: str) -> Address:
-    """One address.
+    """Reads one address.
 
     Raises:
         ProfileError: `bad_address`.
@@ -251,12 +251,12 @@ def parse_address(text: str) -> Address:
 
 
 def parse_option(text: str) -> tuple[str, OptionValue]:
-    """An advanced option ``key=value``; ``key:string=5`` (or ``int``, ``bool``) says the type where the value doesn't.
+    """Reads an advanced option ``key=value``; ``key:string=5`` (or ``int``, ``bool``) also states the type.
 
     ``true`` and ``false`` are booleans, whole numbers of 64 bits integers, all else is text.
 
     Raises:
-        ValueError: it is none; with what is wrong.
+        ValueError: the text is no option; the message says why.
     """
     key, equals, value = text.partition("=")
     name, colon, kind = key.partition(":")
@@ -275,7 +275,7 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
 
 
 def _is_ipv6(text: str) -> bool:
-    """Whether it is an IPv6 address, of a network interface (``%eth0``) or not."""
+    """Whether a text is an IPv6 address, with or without a network interface (``%eth0``)."""
     address, percent, interface = text.partition("%")
     if percent and not _HOST.fullmatch(interface):
         return False

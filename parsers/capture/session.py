@@ -1,7 +1,7 @@
 """Asks running programs for a profile and writes what they send as a new run.
 
-JAX, PyTorch/XLA and TensorFlow programs start a profiler server when told to; it is a gRPC service without encryption
-and without a password. One connection goes to each address given, none elsewhere, and nothing listens here.
+JAX, PyTorch/XLA and TensorFlow programs can start a profiler server, a gRPC service without encryption and password.
+The capture connects once to each address given, and nowhere else; it does not listen itself.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ def capture(
 ) -> CaptureResult:
     """Traces all servers at the same time and writes a run with a file for each.
 
-    The tracing starts once every server was reached, or was not. A server that fails is named in the result and is not
-    in the way of the others.
+    The tracing starts when every server has been reached or has failed. The result names servers that fail; they do
+    not hold up the others.
 
     Args:
         addresses: ``host:port`` each, as `parse_addresses` takes them.
         options: how to trace.
         logdir: the run lands at ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS``.
-        on_progress: told of every stage of every server, and ten times a second how much is left.
-        stop: to end it early.
+        on_progress: hears of every stage of every server, and ten times a second how much is left.
+        stop: ends the capture early.
 
     Raises:
-        ProfileError: no server gave a profile, an address is none, or nothing can be written there; exit code 7. The
-            logdir is a URL; exit code 2.
-        Cancelled: it was given up before any profile came, or ended before any server traced.
+        ProfileError: no server gave a profile, an address is wrong, or the folder cannot be written (exit code 7); the
+            logdir is a URL (exit code 2).
+        Cancelled: the user gave up before a profile came, or stopped before a server traced.
     """
     if scheme_of(logdir):
         raise not_local(logdir)
@@ -94,7 +94,7 @@ def capture(
 def _capture_all(
     servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: OnProgress, stop: CaptureStop
 ) -> tuple[HostCapture, ...]:
-    """A thread for each server, which mostly waits."""
+    """Runs a thread for each server; the threads mostly wait."""
     start = _Start(len(servers))
     names = [server.host.casefold() for server in servers]
     jobs = [
@@ -115,7 +115,7 @@ def _capture_all(
 
 
 def _one_at_a_time(on_progress: OnProgress | None) -> OnProgress:
-    """The listener behind a lock; no listener is one that does nothing."""
+    """Puts the listener behind a lock; where there is none, returns one that does nothing."""
     lock = threading.Lock()
 
     def tell(progress: CaptureProgress) -> None:
@@ -127,7 +127,7 @@ def _one_at_a_time(on_progress: OnProgress | None) -> OnProgress:
 
 
 def _nothing_came(hosts: Sequence[HostCapture]) -> ProfileError:
-    """The error of the only server, or one for all of them."""
+    """The error of the only server, or one error for all servers."""
     problems = [host.problem for host in hosts if host.problem is not None]
     first = problems[0]
     if len(problems) == 1:
@@ -138,7 +138,7 @@ def _nothing_came(hosts: Sequence[HostCapture]) -> ProfileError:
 
 
 class _Start:
-    """Where the servers' threads wait until each has reached its server or failed to."""
+    """The servers' threads wait here until each has reached its server or failed."""
 
     def __init__(self, count: int) -> None:
         self._missing = count
@@ -146,14 +146,14 @@ class _Start:
         self._all = threading.Event()
 
     def settle(self) -> None:
-        """One more is through; called once by each."""
+        """Each thread calls this once, when it has reached its server or failed."""
         with self._lock:
             self._missing -= 1
             if self._missing <= 0:
                 self._all.set()
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long at most; says whether all are through."""
+        """Waits for at most this time; returns whether all threads have settled."""
         return self._all.wait(seconds)
 
 
@@ -177,7 +177,7 @@ class _Job:
         self._is_stopped = False
 
     def run(self) -> HostCapture:
-        """Does all of it; what goes wrong is in the result."""
+        """Captures; the result says what went wrong."""
         try:
             return self._capture()
         except ProfileError as error:
@@ -202,7 +202,7 @@ class _Job:
                 server.close()
 
     def _reach(self, server: Server) -> None:
-        """Sees that a server is there at all."""
+        """Checks that a server is there."""
         self._say("connecting")
         seconds = self._options.connect_seconds
         call = server.ping(seconds)
@@ -239,7 +239,7 @@ class _Job:
         return self._trace_old(server)
 
     def _trace_old(self, server: Server) -> HostCapture:
-        """A server that neither sends a profile nor calls it empty is asked to write it, which helps on one disk."""
+        """Asks an old server, which sends no profile, to write one; that helps where both share a disk."""
         self._say("waiting", sentence=f"{self._address} is an old server: tracing again, for it to write a file itself")
         session = self._new_session()
         try:
@@ -261,7 +261,7 @@ class _Job:
         return self._finish(path, host, size, ("was traced twice: its server is old, and writes profiles itself",))
 
     def _ask(self, server: Server, session: str, repository: str) -> Answer:
-        """Has the server trace, and gets what it sends."""
+        """Lets the server trace, and returns its answer."""
         options = self._options
         request = profile_request(options, self._address.file_name, session, repository)
         began = time.monotonic()
@@ -279,7 +279,7 @@ class _Job:
         return answer
 
     def _follow(self, server: Server, call: Call, session: str, began: float) -> None:
-        """Counts down until the call has ended; tells the server when it is to end early."""
+        """Reports progress until the call has ended; tells the server when it shall end early."""
         ending: Call | None = None
         while True:
             left_ms = max(0, round(self._options.duration_ms - 1000 * (time.monotonic() - began)))
@@ -296,7 +296,7 @@ class _Job:
                 raise Cancelled
 
     def _write(self, profile: memoryview) -> HostCapture:
-        """Writes what came."""
+        """Writes the profile to a file."""
         look = look_at(profile)
         if look is None:
             raise not_a_profile(self._address)
@@ -310,7 +310,7 @@ class _Job:
         return HostCapture(str(self._address), path, host, size, self._seconds, None, notes, self._is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
-        """What to call the host's file, first choice first; servers of one machine are told apart by their ports."""
+        """Names for the host's file, the first choice first; ports tell the servers of one machine apart."""
         plain, named = self._address.file_name, safe_name(hostname)
         if not named:
             return [plain]
@@ -318,7 +318,7 @@ class _Job:
         return [apart, plain] if self._shares_name else [named, apart, plain]
 
     def _new_session(self) -> str:
-        """An id that no server has heard of: it remembers those that were ended, and ends the next of that name."""
+        """Makes a new session id: a server remembers the ids it ended, and would end another session of that id."""
         return f"{self._run.name}_{secrets.token_hex(6)}"
 
     def _say(self, stage: Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = "") -> None:

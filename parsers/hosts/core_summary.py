@@ -1,4 +1,4 @@
-"""What one TensorCore adds to the pages: sums by op and by step, and when it had nothing to do; never single events."""
+"""What one TensorCore adds to the pages: sums by op and by step, and its idle times; never single events."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tpuprof.parsers.steps.markers import CoreSteps, ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
 MUCH_IDLE = 0.02
-"""Share of a core's time from which on its gaps are looked at."""
+"""A core that is idle for less than this share of its time needs no look at its gaps."""
 
 _LONG_GAP = 1e-3
-"""A gap counts from this share of the median step, or of the whole time without steps."""
+"""A gap is long from this share of the median step on, or of the whole time where there are no steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class CoreSummary:
     """One TensorCore's totals.
 
     Attributes:
-        info: what the plane says of its device.
+        info: the device, as the plane describes it.
         table: time by op.
         op_events: number of op events.
-        total_ps: from the first to the last op or step (device time); 0 without any.
-        duty: what it adds to its chip's duty cycle.
+        total_ps: time from the first to the last op or step by the device's clock; 0 without any.
+        duty: what the core adds to its chip's duty cycle.
         step_times: self time by step and part.
-        run_ps: int64[n], how long each run of a module took by the device's clock, in order of start.
-        gaps: long stretches between its ops (inside steps where there are any), disjoint and in order, on the trace's
-            clock; none where it is hardly idle.
+        run_ps: int64[n]; duration of each run of a module by the device's clock, in order of start.
+        gaps: the long gaps between its ops (inside steps where there are steps), disjoint and in order, on the trace's
+            clock; none where the core is hardly idle.
     """
 
     info: DeviceInfo
@@ -49,7 +49,7 @@ class CoreSummary:
 
     @property
     def gap_ps(self) -> int:
-        """Time of all gaps."""
+        """The time of all gaps together."""
         return int((self.gaps[1] - self.gaps[0]).sum())
 
 
@@ -67,11 +67,11 @@ def summarise_core(
     waits: Intervals,
     on_chunk: ChunkDone | None = None,
 ) -> CoreSummary:
-    """Decodes one core and adds it up.
+    """Decodes one core's events and adds them up.
 
     Args:
-        is_crowded: its chip has other cores in this profile.
-        waits: disjoint intervals in order, in which the host waited for input or sent it.
+        is_crowded: whether its chip has other cores in this profile.
+        waits: disjoint intervals in order in which the host waited for input or sent it.
     """
     ops = core_ops(plane, on_chunk)
     steps = on_device_clock(steps, ops)
@@ -94,7 +94,7 @@ def summarise_core(
 
 
 def _long_gaps(busy: Intervals | None, steps: CoreSteps, ops: CoreOps) -> Intervals:
-    """The stretches between busy intervals, inside steps where there are any, that are long enough to matter."""
+    """The gaps between busy intervals, inside steps where there are steps, that are long enough to matter."""
     none = no_ints()
     if busy is None or len(busy[0]) < 2:
         return none, none

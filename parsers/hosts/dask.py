@@ -1,9 +1,9 @@
 """Work on hosts over a Dask cluster, for pods whose files outgrow one machine. Dask itself is an extra (``[dask]``).
 
-Workers need this package, and see the files under the same paths. The code is that of any executor
-(`parsers.hosts.pool.over_executor`); here are only the connection and what can go wrong with it. Dask's client takes
-half a minute and a traceback to give up, and waits for ever where something else listens: an address is looked at, and
-knocked at, before a client is made.
+Workers need this package and must see the files under the same paths. `parsers.hosts.pool.over_executor` does the
+work; this module only makes the connection and handles its failures. Dask's client gives up after half a minute with a
+traceback, and waits for ever where something else listens. So this module first checks the address and whether a
+scheduler answers there.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 KNOCK_SECONDS = 3
-"""How long a machine has to take a connection."""
+"""How long a machine may take to accept a connection."""
 
 CONNECT_SECONDS = 10
-"""How long the scheduler has to answer, once it is connected."""
+"""How long a connected scheduler may take to answer."""
 
 CLOSE_SECONDS = 2
 
@@ -58,7 +58,7 @@ class Address:
     """Where a scheduler listens.
 
     Attributes:
-        text: as Dask takes it.
+        text: the address as Dask takes it.
         scheme: ``tcp`` where none was given.
         host: a name or a number, without brackets.
     """
@@ -86,15 +86,15 @@ def scheduler_address(text: str) -> Address:
 
 
 def over_dask(task: Task[Part], address: str) -> Iterator[tuple[int, Part | Failure]]:
-    """Each host's index and what came of it, as they come, of the workers of a Dask scheduler.
+    """Yields each host's index and outcome as the workers of a Dask scheduler finish them.
 
     Args:
-        address: of the scheduler, as ``tcp://10.0.0.1:8786`` or ``10.0.0.1:8786``.
+        address: the scheduler's address, as ``tcp://10.0.0.1:8786`` or ``10.0.0.1:8786``.
 
     Raises:
         ProfileError: the address has another form, Dask is not installed, the scheduler does not answer, it has no
             workers, or these lack this package.
-        Cancelled: `Task.poll` said so; hosts that workers are at run to their end.
+        Cancelled: `Task.poll` said so; workers still finish the hosts that they have begun.
     """
     where = scheduler_address(address)
     try:
@@ -118,14 +118,14 @@ def over_dask(task: Task[Part], address: str) -> Iterator[tuple[int, Part | Fail
 
 
 def _name(text: str) -> str:
-    """An address of whatever form, fit to print: without login and query."""
+    """Any address, fit to print: without login and query."""
     return printable(re.sub(r"\?.*", "?…", re.sub(r"(^|://).*@", r"\1…@", text)))
 
 
 def _knock(where: Address, poll: Callable[[], None]) -> None:
-    """Sees whether a scheduler listens: it speaks first, once it is connected, and begins with a length.
+    """Checks whether a scheduler listens: a scheduler speaks first, and begins with a length.
 
-    What is encrypted, or wrapped otherwise, is only connected to.
+    Where the connection is encrypted or wrapped, it only checks that the machine accepts it.
     """
     if where.scheme == "ucx":  # no socket
         return
@@ -144,10 +144,10 @@ def _knock(where: Address, poll: Callable[[], None]) -> None:
 
 
 def _greeting(connection: socket.socket, poll: Callable[[], None]) -> bytes:
-    """The first 8 bytes that come; fewer where there are none in time.
+    """Receives the first 8 bytes; fewer where they do not come in time.
 
     Raises:
-        OSError: the connection ends before.
+        OSError: the other side ends the connection first.
     """
     connection.settimeout(_POLL_SECONDS)
     until = time.monotonic() + CONNECT_SECONDS
@@ -164,7 +164,7 @@ def _greeting(connection: socket.socket, poll: Callable[[], None]) -> bytes:
 
 @contextlib.contextmanager
 def _connected(client_class: Any, where: Address) -> Iterator[Any]:  # noqa: ANN401 - Dask has no types
-    """A connection to a scheduler, closed afterwards; also one that was never made, which Dask leaves to its end."""
+    """Connects to a scheduler and closes the connection afterwards, also a failed one, which Dask leaves open."""
     client = client_class.__new__(client_class)
     try:
         try:

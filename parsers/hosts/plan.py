@@ -1,7 +1,7 @@
-"""How many processes decode a run's hosts: as many as cores and memory allow, and none where starting them costs more.
+"""How many processes decode a run's hosts: as many as cores and memory allow, or none where starting them costs more.
 
-A process takes some tenths of a second to start. In one process several threads decode a host's cores, one host after
-the other.
+A process takes some tenths of a second to start. A single process decodes one host after the other, and each host's
+cores on several threads.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 
 WORKERS_VARIABLE = "TPUPROF_WORKERS"
-"""Environment variable that sets the number of processes, whatever there is to decode; 1 for none but this one."""
+"""Environment variable that sets the number of processes, however much there is to decode; 1 uses this one alone."""
 
 LEAST_BYTES = 400_000_000
-"""Bytes of profiles below which no process is worth its start (half a second): threads decode that much in two."""
+"""Below so many bytes of profiles it does not pay to start processes (half a second): threads need two seconds."""
 
 MOST_WORKERS = 64
 
@@ -36,7 +36,7 @@ _Part = TypeVar("_Part")
 
 
 def decoding_threads() -> int:
-    """Threads that decode at once: the compiled core runs without the interpreter lock, numpy for the most part."""
+    """How many threads decode at once. The compiled core releases the interpreter lock, and numpy mostly does."""
     return max(1, min(MAXIMUM_THREADS, available_cores()))
 
 
@@ -54,7 +54,7 @@ def available_cores() -> int:
 
 
 def worker_count(files: Sequence[HostFile]) -> int:
-    """How many processes are to decode these hosts; 1 for this process alone.
+    """How many processes shall decode these hosts; 1 means this process alone.
 
     Raises:
         ProfileError: ``TPUPROF_WORKERS`` is no number above 0; exit code 2.
@@ -73,7 +73,7 @@ def worker_count(files: Sequence[HostFile]) -> int:
 
 
 def _wanted_workers() -> int | None:
-    """What the environment asks for; None where it does not."""
+    """The number that the environment sets; None where it sets none."""
     text = os.environ.get(WORKERS_VARIABLE, "").strip()
     if not text:
         return None
@@ -85,7 +85,7 @@ def _wanted_workers() -> int | None:
 
 
 def available_memory() -> int | None:
-    """Bytes that processes can have yet, of the machine or of this container, whichever is less; None where unknown."""
+    """Free memory in bytes, of the machine or of this container, whichever has less; None where unknown."""
     known = [size for size in (_machine_memory(), _container_memory()) if size is not None]
     return min(known) if known else None
 
@@ -102,7 +102,7 @@ def _machine_memory() -> int | None:
 
 
 def _container_memory() -> int | None:
-    """What a control group still allows (both versions)."""
+    """How many bytes the control group still allows (either version)."""
     for most, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),

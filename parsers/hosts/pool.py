@@ -1,7 +1,7 @@
 """Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
 
-What crosses is a path one way and a small summary the other way. A few hosts more than there are workers are handed
-out at a time, so that little is left to take back when the work is cancelled.
+A worker gets a path and returns a small summary. It hands out only a few hosts more than there are workers, so that
+little is under way when the work is cancelled.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
 from tpuprof.parsers.hosts.work import Board, Failure, Part, Work, begin_worker, do_work
 
 POLL_SECONDS = 0.05
-"""How often progress is told and a wish to stop is heard."""
+"""How often it reports progress and looks whether the user wants to stop."""
 
 GRACE_SECONDS = 0.2
-"""How long workers have to stop by themselves before they are ended."""
+"""How long workers may take to stop by themselves before they are ended."""
 
 Poll = Callable[["Board | None"], None]
 """Called every `POLL_SECONDS`; raises `Cancelled` to stop."""
@@ -44,7 +44,7 @@ Poll = Callable[["Board | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The worker that had the host is gone."""
+    """The outcome of a host whose worker has died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class Task(Generic[Part]):
     """Work on the hosts of a run.
 
     Attributes:
-        work: what to do with each.
-        files: the hosts.
+        work: what to do with each host.
+        files: the hosts' files.
         poll: see `Poll`.
-        threads: for each worker.
-        lost: exceptions that say that a worker is gone.
+        threads: how many threads each worker uses.
+        lost: the exceptions that mean that a worker has died.
     """
 
     work: Work[Part]
@@ -67,12 +67,12 @@ class Task(Generic[Part]):
 
 
 def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator[tuple[int, Part | Failure]]:
-    """Each host's index and what came of it, as they come, of an executor that belongs to the caller.
+    """Yields each host's index and outcome as an executor of the caller finishes them.
 
-    Hosts whose worker is lost are failures. Where the work stops early, hosts at work run to their end.
+    A host whose worker dies is a failure. When the work stops early, workers still finish the hosts that they have.
 
     Args:
-        window: hosts that are handed out at a time.
+        window: how many hosts are handed out at a time.
 
     Raises:
         Cancelled: `Task.poll` said so.
@@ -87,13 +87,13 @@ def over_executor(task: Task[Part], executor: Executor, window: int) -> Iterator
 def over_processes(
     task: Task[Part], workers: int, inline: Callable[[HostFile], Part | Failure]
 ) -> Iterator[tuple[int, Part | Failure]]:
-    """The same over so many processes of this machine, which are gone afterwards, whatever happens.
+    """The same over processes of this machine, which end with it, whatever happens.
 
-    When a process dies, hosts that were at work are tried once more, one at a time: it may have been the memory that
-    they wanted together. One whose process dies again is a failure.
+    When a process dies, it tries the hosts that were at work once more, one at a time, as together they may have needed
+    too much memory. A host whose process dies again is a failure.
 
     Args:
-        inline: does the work in this process, where no other one can be had.
+        inline: does the work in this process where no other can be started.
 
     Raises:
         Cancelled: `Task.poll` said so.
@@ -139,7 +139,7 @@ def _died(file: HostFile) -> Failure:
 def _results(
     task: Task[Part], executor: Executor, waiting: deque[int], window: int, board: Board | None
 ) -> Iterator[tuple[int, Part | Failure | Lost]]:
-    """Hands out what waits and yields what comes back; what a broken executor does not take stays in `waiting`."""
+    """Hands out waiting hosts and yields their outcomes; hosts that a broken executor refuses stay in `waiting`."""
     running: dict[Future[Part | Failure], int] = {}
     is_broken = False
     try:
@@ -165,7 +165,7 @@ def _results(
 
 
 def _submitted(task: Task[Part], executor: Executor, index: int) -> Future[Part | Failure] | None:
-    """A host handed out; None where the executor takes none any more, or can start no process."""
+    """Hands out a host; returns None where the executor takes no more or cannot start a process."""
     file = task.files[index]
     with _without_interrupts():  # a process keeps what is blocked when it starts: Ctrl+C is for this one alone
         try:
@@ -190,7 +190,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _board(hosts: int) -> Board | None:
-    """None where processes can share no memory."""
+    """Makes the board; None where processes cannot share memory."""
     try:
         return Board(hosts)
     except OSError:
@@ -198,7 +198,7 @@ def _board(hosts: int) -> Board | None:
 
 
 def _processes(board: Board, workers: int) -> Executor | None:
-    """Processes that start from nothing, for a copy of this one would lack its threads; None where none can be had."""
+    """Makes processes from scratch (a copy of this one would lack its threads); None where the system refuses."""
     try:
         _begin_tracking()
         return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
@@ -207,7 +207,7 @@ def _processes(board: Board, workers: int) -> Executor | None:
 
 
 def _begin_tracking() -> None:
-    """Starts what cleans up semaphores after a crash; it wants the file of standard error, which a screen hides."""
+    """Starts the process that cleans up semaphores after a crash; it needs standard error, which a screen may hide."""
     with contextlib.ExitStack() as stack:
         if sys.stderr is not None and _number(sys.stderr) < 0:
             stack.enter_context(contextlib.redirect_stderr(None))
@@ -223,7 +223,7 @@ def _number(stream: TextIO) -> int:
 
 @contextlib.contextmanager
 def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
-    """Sees the processes off; where the work ends early, those that are at it are asked to stop, and then made to."""
+    """Ends the processes; where the work ends early, it asks the busy ones to stop and then ends them."""
     try:
         yield
     except BaseException:
@@ -241,10 +241,11 @@ def _ended(executor: Executor, board: Board, hosts: int) -> Iterator[None]:
 
 
 class PoolMeter:
-    """Adds up progress over hosts that are decoded at once, as far as their workers tell.
+    """Adds up the progress of hosts that are decoded at once, as far as their workers report it.
 
     Args:
-        files: all hosts of the page; todo: indices of those that are decoded, in the order of the board.
+        files: all hosts of the page.
+        todo: indices of the hosts that are decoded, in the order of the board.
     """
 
     def __init__(
@@ -259,14 +260,14 @@ class PoolMeter:
         self._last: Progress | None = None
 
     def done(self, place: int) -> None:
-        """The host at place `place` of the board is done."""
+        """The host at this place of the board is done."""
         self._known.add(self._todo[place])
 
     def poll(self, board: Board | None) -> None:
-        """Tells what is new, on the board where there is one.
+        """Reports what is new, from the board where there is one.
 
         Raises:
-            Cancelled: that is wanted.
+            Cancelled: the user wants to stop.
         """
         if self._is_cancelled():
             raise Cancelled

@@ -1,4 +1,4 @@
-"""How far the decoding of a run's hosts is, added up over hosts, threads and processes."""
+"""Progress of the decoding of a run's hosts, added up over hosts, threads and processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpuprof.parsers.files.logdir import HostFile
 
 @dataclass(frozen=True, slots=True)
 class HostAtWork:
-    """A host that is being decoded, and how many of its bytes are."""
+    """A host that is being decoded, and how many of its bytes are done."""
 
     host: str
     bytes_done: int
@@ -22,13 +22,14 @@ class HostAtWork:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a page's decoding is.
+    """How far the decoding for a page has come.
 
     Attributes:
-        host: name of the host file at work, of several the first.
-        host_index: how many hosts are done; host_count: how many there are.
-        bytes_done, bytes_total: of the lines that the page needs, over all hosts; a host that is not open yet counts
-            with its file size.
+        host: name of the host that is being decoded, the first of several.
+        host_index: how many hosts are done.
+        host_count: how many hosts there are.
+        bytes_done, bytes_total: bytes of the lines that the page needs, over all hosts; a host that is not open yet
+            counts with its file size.
         events_done: events decoded so far.
         at_work: the hosts that are being decoded now.
     """
@@ -46,21 +47,22 @@ OnProgress = Callable[[Progress], None]
 
 
 class Watch(Protocol):
-    """Who is told how the work on a host goes; its methods raise `Cancelled` where it is to stop."""
+    """Receives the progress of the work on a host; its methods raise `Cancelled` to stop it."""
 
     def opened(self, needed: int) -> None:
-        """So many bytes will be decoded."""
+        """The worker is about to decode this many bytes."""
 
     def chunk(self, size: int, events: int) -> None:
-        """So many of them are; called on any thread."""
+        """The worker has decoded a chunk; any thread may call this."""
 
 
 class Meter:
-    """Adds up progress over hosts that are decoded one after the other, each on several threads.
+    """Adds up the progress of hosts that are decoded one after the other, each on several threads.
 
     Args:
         files: the hosts.
-        on_progress: called for every chunk; is_cancelled: asked as often.
+        on_progress: called for every chunk.
+        is_cancelled: called as often.
     """
 
     def __init__(self, files: Sequence[HostFile], on_progress: OnProgress, is_cancelled: Callable[[], bool]) -> None:

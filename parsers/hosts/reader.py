@@ -1,6 +1,6 @@
-"""Summaries of a run's hosts, each made once: in this process, over several, or wherever an executor leads.
+"""Makes the summary of each of a run's hosts once: in this process, in several, or on an executor.
 
-What an op's metadata says is the same on every host of a program; it is kept once where it is byte for byte.
+All hosts of a program have the same metadata of ops; where it is equal byte for byte, it is kept only once.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tpuprof.parsers.hosts.work import Failure
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 _EXECUTOR_WINDOW = 2
-"""Hosts handed to an executor at a time, a core of this machine, where nothing tells how many workers it has."""
+"""How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
 
 
 class HostReader:
-    """Reads hosts and keeps what they add up to.
+    """Reads hosts and keeps their summaries.
 
     Args:
         on_progress: called often, on any thread.
-        is_cancelled: polled meanwhile.
-        executor: reads the hosts where one is given; it must be able to call functions of this package by name.
-        scheduler: address of a Dask scheduler whose workers read the hosts, and see them under the same paths.
+        is_cancelled: called while it reads.
+        executor: reads the hosts where it is given; it must be able to call this package's functions by name.
+        scheduler: address of a Dask scheduler whose workers read the hosts; they must see the same paths.
 
     Attributes:
-        summaries, failed: by path.
+        summaries, failed: the outcome of each host, by path.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class HostReader:
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
 
     def read(self, files: Sequence[HostFile], on_host: Callable[[int], None] = lambda _: None) -> None:
-        """Reads those of some hosts that are not known yet.
+        """Reads those of some hosts that have not been read yet.
 
         Args:
-            on_host: called after each with the number of `files` that are known by now, readable or not.
+            on_host: called after each host with how many of `files` are known by now, readable or not.
 
         Raises:
             ProfileError: the scheduler cannot be reached.
@@ -79,7 +79,7 @@ class HostReader:
     def _outcomes(
         self, files: Sequence[HostFile], todo: Sequence[int]
     ) -> Iterator[tuple[int, HostSummary | ProfileError]]:
-        """Index of each host and what came of it, in the order in which they are done."""
+        """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen)
         if self._executor is None and self._scheduler is None and workers < 2:
@@ -107,7 +107,7 @@ class HostReader:
             yield from over_processes(task, workers, lambda file: _read_here(file, meter))
 
     def _sharing(self, summary: HostSummary) -> HostSummary:
-        """The summary with metadata that is known already in place of its own where they are equal."""
+        """Replaces a summary's metadata by equal metadata that is kept already."""
         sources = tuple(self._known(source) for source in summary.table.sources)
         return replace(summary, table=replace(summary.table, sources=sources))
 
@@ -118,14 +118,14 @@ class HostReader:
 
 
 def summarise_file(path: str, host: str, watch: Watch, threads: int) -> HostSummary:
-    """The host's summary; the work of `parsers.hosts.work` on a run's hosts."""
+    """Reads a host's file and returns its summary; workers call this."""
     with closing(Trace.open(path)) as trace:
         watch.opened(needed_bytes(trace))
         return summarise(trace, host, watch.chunk, threads)
 
 
 def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
-    """A host read here."""
+    """Reads a host in this process."""
     try:
         return summarise_file(file.path, file.host, meter, decoding_threads())
     except ProfileError as error:
@@ -133,7 +133,7 @@ def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
 
 
 def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
-    """A host read here after all, where no other process can be had."""
+    """Reads a host in this process because no other can be started."""
     outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
     return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
 

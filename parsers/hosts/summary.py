@@ -55,13 +55,15 @@ _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class IdleTime:
-    """The long gaps of the core that is idle most (`CoreSummary.gaps`) without input waits, and what went on meanwhile.
+    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
 
     Attributes:
-        core: ordinal of the core.
-        gap_ps: all of them together; count: how many; longest: the longest one's start and end.
-        activities: what the host's threads did, the most first.
-        flying: asynchronous ops under way and for how much of the gaps, the most first.
+        core: the core's ordinal.
+        gap_ps: the time of all gaps together.
+        count: how many gaps there are.
+        longest: start and end of the longest gap.
+        activities: what the host's threads did, by time.
+        flying: asynchronous ops and for how much of the gaps they were under way, by time.
     """
 
     core: int
@@ -78,26 +80,28 @@ class HostSummary:
 
     Attributes:
         host: name of the host.
-        core_count, gpu_count: TensorCore and GPU planes.
-        device: what the cores' planes say of them, None without a device plane.
+        core_count, gpu_count: numbers of TensorCore and GPU planes.
+        device: the device as the cores' planes describe it; None without a device plane.
         table: time by op over the host's cores.
-        op_events: op events over the host's cores.
-        self_ps: self time of all ops; total_ps: the cores' whole time, idle included.
-        duty: one a chip.
+        op_events: number of op events over the host's cores.
+        self_ps: self time of all ops.
+        total_ps: the cores' whole time, idle time included.
+        duty: the duty cycle of each chip.
         programs: program id to the name of its HLO module.
         steps: the steps that the host's cores share, None where there are none.
-        step_note: how inferred steps were found, or why there are none.
+        step_note: how steps were inferred, or why there are none.
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
-        requests: that the host served, and the runs of its cores' modules.
-        gpu: what its GPUs did; None without any, or with TPUs beside them.
+        requests: the requests that the host served, and the runs of its cores' modules.
+        gpu: what its GPUs did; None without GPUs, or with TPUs beside them.
         idle: the long gaps of the core that is idle most; None where no core is idle for long.
-        compilations: programs that were compiled while the profile was taken.
-        profile_duration_ps: as the profiler recorded it, else the hull of the device's events, else None.
-        mxu_percent, hbm_percent: counters that the host plane may hold.
-        simulated: the profile says that its times are not measured.
-        warnings: what the profiler itself reported.
-        remarks: what is odd about the devices.
+        compilations: programs that the host compiled during the profile.
+        profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
+            else None.
+        mxu_percent, hbm_percent: hardware counters that the host plane may hold.
+        simulated: whether the profile says that its times are not measured.
+        warnings: messages of the profiler itself.
+        remarks: sentences on odd devices.
         problems: what is wrong with the file.
     """
 
@@ -147,7 +151,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     """Decodes what the overview needs of one host and adds it up.
 
     Args:
-        workers: threads over the cores; they help where the decoding core releases the interpreter lock.
+        workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
     """
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
     side = read_host_side(trace, on_chunk)
@@ -211,7 +215,7 @@ def _summarise(item: _Item, crowded: frozenset[str], waits: Intervals, on_chunk:
 
 
 def _crowded_chips(infos: Sequence[DeviceInfo]) -> frozenset[str]:
-    """Chips with several cores: their duty cycle needs the union of their cores' intervals, the others' just a sum."""
+    """The chips with several cores, whose duty cycle needs the union of their cores' intervals and not just a sum."""
     chips = [info.chip for info in infos]
     return frozenset(chip for chip in chips if chips.count(chip) > 1)
 
@@ -240,9 +244,9 @@ class HostSide:
     """What one pass over a host's threads gives.
 
     Attributes:
-        events: all threads; None without a host plane.
+        events: the events of all threads; None without a host plane.
         ops: framework ops.
-        waits: disjoint intervals in order, in which a thread waited for input or sent it.
+        waits: disjoint intervals in order in which a thread waited for input or sent it.
         input_rows: what the host did for input that is no framework op.
     """
 
@@ -253,7 +257,7 @@ class HostSide:
 
 
 def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
-    """Decodes the host's threads."""
+    """Decodes the host's threads once, for all that needs them."""
     plane = trace.plane(HOST_PLANE)
     none = no_ints()
     if plane is None:
@@ -283,7 +287,7 @@ def _find_steps(
 
 
 def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
-    """Which events belong together, where that is asked: for markers of steps, and for requests."""
+    """Groups the events that belong together, where markers of steps or requests need it."""
     if host is None or not (any(map(_has_markers, cores)) or has_requests(host)):
         return None
     return event_groups(host, cores, grouped=is_grouped(trace))
@@ -321,8 +325,8 @@ def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[lis
 def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:
     """What tells the time that steps wait for input; None without infeed ops and with few input events on the host.
 
-    Input events count where the host had one in at least every other step: transfers while a program starts up say
-    nothing about its steps.
+    The host's input events count if at least every other step has one: transfers while a program starts up say nothing
+    about its steps.
     """
     if has_infeed(table):
         return "infeed"
@@ -397,7 +401,7 @@ def _op_name(plane: Plane, row: int) -> str:
 
 
 def _compilations(summaries: Sequence[CoreSummary], side: HostSide) -> tuple[Compilation, ...]:
-    """What was compiled, and how long the core that is idle most waited meanwhile."""
+    """What the host compiled, and for how long of it the core that is idle most had nothing to do."""
     if side.events is None or not summaries:
         return ()
     return compilations(side.events, summaries[_most_idle(summaries)].gaps)

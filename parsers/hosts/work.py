@@ -1,7 +1,7 @@
-"""What is done with one host's file, in this process or in another one, and how that process tells how far it is.
+"""The work on one host's file, in this process or another, and how that process reports its progress.
 
-Nothing of this knows a session: what crosses to another process is a path and a function by name, what comes back is
-a small summary, never events.
+This module knows nothing of sessions. Another process gets a path and the name of a function, and returns a small
+summary, never events.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a host could not be read, in a form that crosses processes (the fields of a `ProfileError`)."""
+    """Why a host could not be read: the fields of a `ProfileError`, in a form that processes can exchange."""
 
     code: str
     sentence: str
@@ -41,12 +41,12 @@ class Failure:
 
     @classmethod
     def of(cls, error: ProfileError) -> Failure:
-        """The failure that an error tells of."""
+        """Makes a failure of an error."""
         return cls(error.code, error.sentence, error.hint, error.exit_code)
 
     @property
     def error(self) -> ProfileError:
-        """The error again."""
+        """The error that the failure was made of."""
         return ProfileError(self.code, self.sentence, self.hint, self.exit_code)
 
 
@@ -57,12 +57,12 @@ _PROCESS, _NEEDED, _BYTES, _EVENTS = range(_COLUMNS)
 
 
 class Board:
-    """Numbers in shared memory: one that says stop, and for each host the process at it, bytes and events so far.
+    """Numbers in shared memory: a flag to stop, and for each host its process, and its bytes and events so far.
 
     Only one process writes a host's numbers at a time; a reader may see one of them a moment before the others.
 
     Args:
-        hosts: how many.
+        hosts: how many hosts there are.
     """
 
     def __init__(self, hosts: int) -> None:
@@ -74,11 +74,11 @@ class Board:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the workers are to stop."""
+        """Whether the workers shall stop."""
         return bool(self._cells[0])
 
     def begin(self, host: int, process: int) -> None:
-        """A process begins with a host, or with 0 for the process none is at it."""
+        """Notes which process decodes a host; 0 for none."""
         self._write(host, (process, 0, 0, 0))
 
     def end(self, host: int) -> None:
@@ -86,15 +86,15 @@ class Board:
         self._cells[_CANCELLED + _COLUMNS * host + _PROCESS] = 0
 
     def tell(self, host: int, needed: int, size: int, events: int) -> None:
-        """Bytes to decode, bytes and events so far."""
+        """Notes the bytes to decode, and the bytes and events so far."""
         self._write(host, (self.process(host), needed, size, events))
 
     def process(self, host: int) -> int:
-        """The process that is at a host now, or 0."""
+        """The process that decodes a host now, or 0."""
         return int(self._cells[_CANCELLED + _COLUMNS * host + _PROCESS])
 
     def so_far(self, host: int) -> tuple[int, int, int]:
-        """Bytes to decode (0 while that is not known), bytes and events so far."""
+        """The bytes to decode (0 while unknown), and the bytes and events so far."""
         first = _CANCELLED + _COLUMNS * host
         return int(self._cells[first + _NEEDED]), int(self._cells[first + _BYTES]), int(self._cells[first + _EVENTS])
 
@@ -104,7 +104,7 @@ class Board:
 
 
 class _BoardWatch:
-    """Tells the board about one host, and stops when the board says so."""
+    """Reports one host's progress to the board, and stops the work when the board says so."""
 
     def __init__(self, board: Board, host: int) -> None:
         self._board = board
@@ -128,7 +128,7 @@ class _BoardWatch:
 
 
 class _Unwatched:
-    """For workers that share no memory with whoever asked."""
+    """The watch of workers that share no memory with the process that asked."""
 
     def opened(self, needed: int) -> None:
         """Nobody is told."""
@@ -138,13 +138,13 @@ class _Unwatched:
 
 
 class _Worker:
-    """What a worker process knows: the board, handed over when it starts, for a board can't be sent with a task."""
+    """What a worker process knows. It gets the board when it starts, because a task cannot carry one."""
 
     board: Board | None = None
 
 
 def begin_worker(board: Board) -> None:
-    """Readies a worker process: it is silent, Ctrl+C is its parent's business, and it ends when the parent is gone."""
+    """Prepares a worker process: it writes nothing, leaves Ctrl+C to its parent, and ends when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # the screen is the parent's
@@ -186,6 +186,6 @@ def do_work(work: Work[Part], path: str, host: str, index: int, threads: int) ->
 
 
 def no_memory(host: str) -> Failure:
-    """The host does not fit into memory."""
+    """The failure of a host that does not fit into memory."""
     sentence = f"{printable(host)} could not be read: this machine's memory was not enough for it."
     return Failure("memory", sentence, "close other programs, or look at one host at a time with --host", 4)

@@ -1,4 +1,4 @@
-"""What several pages say of a run's hosts: the device, the steps that all share, and what is missing or odd."""
+"""What several pages say about a run's hosts: the device, the steps that all share, what is missing or odd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def why_no_ops(summaries: Sequence[HostSummary]) -> str:
 
 
 def device_of(summaries: Sequence[HostSummary]) -> DeviceInfo | None:
-    """What the hosts' device planes say of the device, each figure from the first host that has it."""
+    """The device as the hosts' planes describe it; each figure comes from the first host that has it."""
     return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
 
 
@@ -36,8 +36,8 @@ class CommonSteps:
     """The steps that the cores of all hosts share.
 
     Attributes:
-        grid: None where there are none.
-        note: how inferred steps were found, or why there are none; empty for markers.
+        grid: the steps; None where there are none.
+        note: how steps were inferred, or why there are none; empty for marked steps.
         remarks: sentences on steps that were left out.
     """
 
@@ -47,7 +47,7 @@ class CommonSteps:
 
 
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
-    """One grid over the cores of all hosts that have steps; markers beat inferred steps."""
+    """Joins the steps of all hosts that have some; marked steps count before inferred ones."""
     having = [summary for summary in summaries if summary.steps is not None]
     if not having:
         notes = [summary.step_note for summary in summaries if summary.step_note]

@@ -1,10 +1,10 @@
 """The inference page: how long requests took, or where a profile has none, the runs of HLO modules.
 
-Percentiles are XProf's (`compute_inference_latency.cc`): sessions in order of their whole latency; the one at place
-⌊p·n/100⌋, from 0 on, is the percentile, and its parts are that session's own. So 99.9 % of few sessions is the slowest.
+Percentiles are XProf's (`compute_inference_latency.cc`): it sorts the sessions by their whole latency and takes the
+session at place ⌊p·n/100⌋, counted from 0, with that session's own parts. So 99.9 % of few sessions is the slowest.
 
-A session's host time is what of it is neither device time nor communication. Throughput is the number of sessions by
-the time from a host's first start to its last end, summed over hosts; XProf sums it over models too.
+A session's host time is the time that is neither device time nor communication. Throughput is a host's number of
+sessions over the time from its first start to its last end, summed over hosts; XProf sums it over models too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tpuprof.parsers.steps.requests.requests import HostRequests
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 
 InferenceSource = Literal["requests", "module runs"]
-"""What the sessions are: requests that the host served, or runs of the module that takes most of the device's time."""
+"""What a session is: a request that the host served, or a run of the module that takes most of the device's time."""
 
 NO_SESSIONS = "the profile has neither request events nor runs of HLO modules"
 NO_PARTS = "the request events are not linked to what they ran"
@@ -43,7 +43,7 @@ _PARTS = ("host", "device", "communication")
 class Latency:
     """One session, or the average of some, in picoseconds.
 
-    The parts add up to the total, unless device time is unknown. `queued_ps` is time from a launch on in which the core
+    The parts add up to the total, unless device time is unknown. `queued_ps` is the time after a launch in which the core
     was busy with earlier runs; only launches have it.
     """
 
@@ -67,8 +67,9 @@ class Launches:
     """Latency from the start of a launch on the host to the end of the run.
 
     Attributes:
-        count: runs whose launch is known; of: all runs.
-        average, percentiles: over these.
+        count: number of runs whose launch is known.
+        of: number of all runs.
+        average, percentiles: over the runs whose launch is known.
     """
 
     count: int
@@ -82,12 +83,13 @@ class LatencyRow:
     """The sessions of one model, or the runs of one module.
 
     Attributes:
-        name: of the model or module.
-        runs: how many.
-        average_ps, minimum_ps, maximum_ps: of the whole latency.
-        percentiles_ps: at each of `PERCENTILES`.
-        total_ps: all together; fraction: of that of all rows, 0-1.
-        cores: that ran the module; None for a model.
+        name: the model's or module's name.
+        runs: number of sessions or runs.
+        average_ps, minimum_ps, maximum_ps: over the whole latencies.
+        percentiles_ps: the latency at each of `PERCENTILES`.
+        total_ps: all latencies together.
+        fraction: share of the total of all rows, 0-1.
+        cores: how many cores ran the module; None for a model.
     """
 
     name: str
@@ -103,19 +105,20 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferencePage:
-    """Everything on the inference page; `unknown` says why under the dotted JSON key of what is None.
+    """The inference page. `unknown` says under its dotted JSON key why a figure is None.
 
     Attributes:
-        hosts: that the figures cover.
-        is_training: as the overview tells.
+        hosts: the hosts that the figures cover.
+        is_training: whether the program trains, as the overview tells.
         source: what the sessions are; None without any.
-        subject: the request events' name, or the module's.
-        sessions: how many; batches: that requests were put into.
+        subject: the name of the request events or of the module.
+        sessions: number of sessions.
+        batches: number of batches that requests were put into.
         average, minimum_ps, maximum_ps: None without sessions.
         percentiles: one for each of `PERCENTILES`, none without sessions.
-        launches: of the module's runs; None for requests, or where no launch is known.
-        sessions_per_second: None for fewer than two.
-        rows: by total time; models, or modules.
+        launches: latency from the launches of the module's runs; None for requests, or where no launch is known.
+        sessions_per_second: throughput; None for fewer than two sessions.
+        rows: the models or modules, by total time.
         note: what the sessions are, in a sentence or two.
     """
 
@@ -139,7 +142,7 @@ class InferencePage:
 
 @dataclass(frozen=True, slots=True)
 class _Sessions:
-    """Sessions as columns, int64[n] each; a part that is None is unknown of all."""
+    """Sessions as columns, int64[n] each; None is a part that is unknown for all sessions."""
 
     total: Int64s
     host: Int64s | None
@@ -158,10 +161,10 @@ def inference(
     """The page over some hosts.
 
     Args:
-        parts: each host's own.
-        hosts: their names.
+        parts: each host's requests and module runs.
+        hosts: the hosts' names.
         is_training: whether the program trains; None where that is unknown.
-        why_none: why there is nothing that could have run, such as the lack of a device; empty where there is.
+        why_none: why nothing could have run, such as the lack of a device; empty where something could.
         warnings: what is wrong with the profile.
     """
     head = _Head(tuple(hosts), is_training, tuple(warnings))
@@ -229,7 +232,7 @@ def _of_requests(head: _Head, parts: Sequence[HostRequests]) -> InferencePage:
 
 
 def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
-    """Latencies by the name of the model; by that of the event where no request tells its model."""
+    """Latencies by the model's name, or by the event's name where no request tells its model."""
     latencies: dict[str, list[Int64s]] = {}
     for part in parts:
         names = [*part.models, NO_MODEL if any(other.models for other in parts) else part.event]
@@ -284,7 +287,7 @@ def _module_note(head: _Head, rows: Sequence[LatencyRow], runs: Sequence[ModuleL
 
 
 def _launches(runs: Sequence[ModuleLatency]) -> Launches | None:
-    """From the launch on: host time until the core could start, time behind earlier runs, and the run."""
+    """Latency from the launch: host time until the core could start, time behind earlier runs, and the run."""
     wait = np.concatenate([run.wait_ps for run in runs])
     if not len(wait):
         return None
@@ -346,7 +349,7 @@ def _page(
 
 
 def _few(count: int) -> str:
-    """Says which percentiles are the slowest of some sessions."""
+    """A sentence that says which percentiles are the slowest session, where it is worth saying."""
     slowest = [percentile for percentile in PERCENTILES if _place(percentile, count) == count - 1]
     if count < 2 or slowest[:1] in ([], [PERCENTILES[-1]]):
         return ""
@@ -374,7 +377,7 @@ def _latency(sessions: _Sessions, session: int) -> Latency:
 
 
 def _average(sessions: _Sessions) -> Latency:
-    """Mean of each part; sums are of floats, as those of a damaged profile may not fit 64 bits."""
+    """The mean of each part. It sums floats, because sums of a damaged profile may not fit 64 bits."""
     parts = (sessions.host, sessions.device, sessions.communication, sessions.queued)
     return Latency(_mean(sessions.total), *(None if part is None else _mean(part) for part in parts))
 
@@ -384,14 +387,14 @@ def _mean(values: Int64s) -> float:
 
 
 def _sum(values: Int64s) -> int:
-    """Exact where it fits 64 bits."""
+    """The sum, exact where it fits 64 bits."""
     as_floats: Floats = values.astype(np.float64)
     about = float(as_floats.sum())
     return int(values.sum()) if abs(about) < 2**62 else int(about)
 
 
 def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
-    """Sessions by the time from each host's first start to its last end, over all hosts."""
+    """Sessions per second: each host's sessions over the time from its first start to its last end, summed."""
     rates = [
         len(start) * 1e12 / (int(end.max()) - int(start.min()))
         for start, end in spans

@@ -34,7 +34,7 @@ from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 _MODULE_NAME = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
 _DEVICE = re.compile(r"[0-9]+|GPU_[0-9]+_.*")
 _NAMED = 3
-"""Modules that a sentence names before it says how many more there are."""
+"""A sentence names so many modules before it says how many more there are."""
 
 WITHOUT_HLO = "This profile holds no compiled HLO, so buffers are unknown. "
 LEFT_OUT = "A capture may have been asked to leave it out (enable_hlo_proto). "
@@ -54,12 +54,12 @@ class ModuleSource:
     """Compiled modules from one place.
 
     Attributes:
-        origin: the host's name, or the folder or file.
-        modules: what is there.
-        ran: names of the programs that ran on the device there, by program id; empty for files.
+        origin: the name of the host, folder or file.
+        modules: the modules.
+        ran: program id and name of each program that ran on the device; empty for files.
         device_type: such as ``TPU v5e``; None where unknown.
         platform: ``TPU``, ``GPU``, or ``CPU`` where a profile has neither; None for files.
-        is_damaged: whether the profile is damaged, so that what it lacks may have been lost.
+        is_damaged: whether the profile is damaged, so that it may have lost what it lacks.
     """
 
     origin: str
@@ -71,7 +71,7 @@ class ModuleSource:
 
     @classmethod
     def of(cls, trace: Trace, host: str) -> ModuleSource:
-        """The modules that a host's profile holds, and what ran on its TensorCores; parses no module."""
+        """Finds the modules of a host's profile, and what ran on its TensorCores; parses no module."""
         cores = [plane for plane in trace.planes if is_tensor_core(plane)]
         devices = cores or [plane for plane in trace.planes if is_gpu(plane)]
         kinds = [kind for plane in devices if (kind := device_info(plane).device_type)]
@@ -88,7 +88,7 @@ class ModuleSource:
         return cls(host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.problems))
 
     def label(self, number: int) -> ModuleLabel:
-        """The label of a module, by its key in `modules`; one from a file has the file's name for its origin."""
+        """The label of the module with this key in `modules`; the origin of a module from a file is the file's name."""
         name, file = self.modules.names[number] or "module", self.modules.files.get(number)
         if file is None:
             return ModuleLabel(name, number, self.origin)
@@ -96,15 +96,15 @@ class ModuleSource:
 
 
 class CompiledModules:
-    """The compiled modules of some places, each once: of equal programs on several hosts the first.
+    """The compiled modules of some places, each once: where several hosts have a program, the first host's counts.
 
     Several threads may ask for figures at a time.
 
     Args:
-        sources: where modules are.
-        reported: the HBM's capacity by its allocator, asked for where the device's type does not tell.
+        sources: the places.
+        reported: returns the HBM's capacity as its allocator reports it; called where the device's type does not tell.
         poll: called between modules; raises to end the work.
-        notes: sentences on places that can't be read.
+        notes: sentences on places that cannot be read.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class CompiledModules:
                     known |= {program} if program is not None else set()
 
     def page(self) -> MemoryPage:
-        """All modules with their peaks, which takes parsing each of them."""
+        """All modules with their peaks; it must parse each of them."""
         modules = []
         for label in self._places:
             self._poll()
@@ -148,7 +148,7 @@ class CompiledModules:
         )
 
     def peaks(self, label: ModuleLabel) -> ModulePeaks:
-        """A module's peaks."""
+        """A module's peak in each memory space."""
         with self._lock:
             known = self._peaks.get(label)
         if known is None:
@@ -161,7 +161,7 @@ class CompiledModules:
         return known
 
     def find(self, wanted: str) -> ModuleLabel:
-        """The module of that name, ``name`` or ``name(program id)``; of several the one with the largest HBM peak.
+        """Finds a module by ``name`` or ``name(program id)``; of several it takes the one with the largest HBM peak.
 
         Raises:
             ProfileError: `unknown_module`, exit code 3.
@@ -173,7 +173,7 @@ class CompiledModules:
         return max(chosen, key=lambda label: self.peaks(label).peaks.get(HBM, 0))
 
     def space(self, label: ModuleLabel, space: int) -> SpaceMemory:
-        """One memory space of a module; the last one is kept.
+        """One memory space of a module. It keeps the last one.
 
         Raises:
             ProfileError: the module can't be read, or has no buffer assignment.
@@ -211,7 +211,7 @@ class CompiledModules:
 
 
 def _missing(source: ModuleSource) -> list[str]:
-    """What a profile lacks of the programs that ran, a sentence or none."""
+    """A sentence on the programs that ran and are not in the profile, or none."""
     missing = [name for number, name in source.ran if number not in source.modules.names]
     lost = "; its file is damaged" if source.is_damaged else ""
     if not missing:
@@ -224,7 +224,7 @@ def _missing(source: ModuleSource) -> list[str]:
 
 
 def _named(source: ModuleSource, made: SpaceMemory) -> dict[str, Any]:
-    """What the place that a module is from says of a memory space: its name, and why its capacity is unknown."""
+    """What a module's place adds to a memory space: its name, and why its capacity is unknown."""
     changes: dict[str, Any] = {}
     if source.platform == "CPU" and made.space == HBM:
         changes["own_name"] = "host memory"
@@ -240,7 +240,7 @@ def _named(source: ModuleSource, made: SpaceMemory) -> dict[str, Any]:
 
 
 def files_in_run(folder: str) -> ModuleSource | None:
-    """The HLO modules that lie beside a run's profiles, as XProf leaves them there; None where there are none."""
+    """The HLO modules that XProf left beside a run's profiles; None where there are none."""
     from tpuprof.parsers.formats.hlo.files import find_hlo_files  # noqa: PLC0415 - most runs have none
 
     try:
@@ -274,10 +274,10 @@ def memory_profile_page(
     """The allocators of all hosts, host by host.
 
     Args:
-        parts: of each host, as `memory_profile_of` gives them.
-        hosts: their names.
-        reasons: why hosts have none (`why_empty`); the first one stands for the page that has no allocators at all.
-        warnings: about the profile itself, a sentence each.
+        parts: each host's allocators.
+        hosts: the hosts' names.
+        reasons: why a host has no allocators; where no host has any, the page shows the first reason.
+        warnings: sentences on the profile itself.
     """
     allocators = [allocator for part in parts for allocator in part]
     if len(hosts) > 1:

@@ -48,7 +48,7 @@ def size(count: float) -> str:
 
 
 def short(name: str, most: int = _LETTERS) -> str:
-    """A name for a title: its beginning where it is long."""
+    """A name for a title: a long name is cut at its end."""
     return name if len(name) <= most else name[: most - 3] + "..."
 
 
@@ -58,7 +58,7 @@ def sentence_name(name: str) -> str:
 
 
 def tail(path: str) -> str:
-    """A framework op or file for a sentence: where it is long its end, from a ``/`` on if there is one."""
+    """A framework op or file for a sentence: of a long one only the end, from a ``/`` on if there is one."""
     if len(path) <= _SENTENCE_LETTERS:
         return path
     end = path[3 - _SENTENCE_LETTERS :]

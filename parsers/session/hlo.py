@@ -1,4 +1,4 @@
-"""Compiled modules without a profile: HLO files as a run of their own, of which only the memory page is known."""
+"""Compiled modules without a profile: HLO files as a run of their own, which has only a memory page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def leads_to_hlo(path: str) -> bool:
     """Whether a path leads to HLO modules, and to no profile.
 
     Raises:
-        ProfileError: it leads to neither: what is wrong with it as a profile.
+        ProfileError: it leads to neither; the error says what is wrong with it as a profile.
     """
     where = os.path.expanduser(path)
     if os.path.isfile(where) and path.removesuffix(".gz").endswith(_HLO_ENDINGS):
@@ -57,19 +57,19 @@ def _holds_hlo(path: str) -> bool:
 
 
 def unreadable_modules(page: MemoryPage) -> ProfileError:
-    """What to say of files of which none is a module that can be read; exit code 4."""
+    """The error where no file holds a readable module; exit code 4."""
     why = page.modules[0].problem or ""
     first = why if len(page.modules) == 1 else f"None of the {len(page.modules)} HLO modules can be read. {why}"
     return ProfileError("unreadable", first, "write or copy the files again", EXIT_UNREADABLE)
 
 
 def without_allocators() -> ProfileError:
-    """Why there is no memory profile of compiled modules; exit code 3."""
+    """The error that says why compiled modules have no memory profile; exit code 3."""
     return ProfileError("only_hlo", NO_ALLOCATORS, ONLY_HLO[1], EXIT_NOT_FOUND)
 
 
 def open_hlo(path: str) -> Logdir:
-    """What a path to an HLO file, or to a folder of them, leads to: one run without hosts.
+    """Opens an HLO file, or a folder of them, as one run without hosts.
 
     Raises:
         ProfileError: there is no HLO module; exit code 3.
@@ -88,11 +88,11 @@ def open_hlo(path: str) -> Logdir:
 
 
 class HloSession:
-    """What a front end holds of HLO files: as `parsers.session.session.Session`, but only the memory page has figures.
+    """Serves HLO files as `parsers.session.session.Session` serves a profile; only the memory page has figures.
 
     Args:
         run: what `open_hlo` found.
-        device_type: of the TPU that the modules are for, such as ``TPU v5e``, for its capacity; the files don't tell.
+        device_type: the TPU that the modules are for, such as ``TPU v5e``; it tells the capacity, the files do not.
     """
 
     def __init__(self, run: Run, device_type: str | None = None) -> None:
@@ -109,15 +109,15 @@ class HloSession:
         return self._compiled
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """None, and why."""
+        """A page without allocators that says why."""
         return MemoryProfilePage((), (), NO_ALLOCATORS)
 
     def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """None."""
+        """Nothing: files hold no runs."""
         return ()
 
     def _nothing(self, *_: object, **__: object) -> NoReturn:
-        """What every other page says."""
+        """Refuses every other page."""
         raise ProfileError("only_hlo", *ONLY_HLO)
 
     overview = hosts = input_pipeline = op_profile = framework_ops = roofline = modules = timeline = flows = _nothing

@@ -1,9 +1,9 @@
-"""Facts of a run for a list of runs, had without decoding its files.
+"""Facts about a run for a list of runs, found without decoding its files.
 
-Of one host, the first that is whole and has a device, the plane headers are walked and a few small lines decoded:
-`Steps` and `XLA Modules` of one core. A budget of bytes bounds what is read beyond the headers, so that a run of 64
-hosts of a gigabyte costs no more than one of a few megabytes. The figures are for telling runs apart: those of the
-pages rest on all cores and hosts.
+It reads one host, the first whole one with a device: the headers of its planes, and the small lines `Steps` and
+`XLA Modules` of one core. A budget limits the bytes that it reads beyond the headers, so that a run of 64 hosts of a
+gigabyte costs no more than one of a few megabytes. The figures serve to tell runs apart; the pages' figures rest on all
+cores and hosts.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from tpuprof.parsers.steps.model import StepSource
 HostTracing = Literal["off", "annotations", "python"]
 
 BUDGET_BYTES = 8 << 20
-"""Bytes of metadata and lines that are read of a run, beyond the headers; some 0.1 s of work."""
+"""Bytes of metadata and lines that it reads of a run beyond the headers; some 0.1 s of work."""
 
 HOSTS_TRIED = 8
-"""Hosts that are opened at most, in search of a whole one with a device."""
+"""At most so many hosts are opened in search of a whole one with a device."""
 
 MOST_MODULES = 16
 
 TOO_LARGE = "the lines of steps and modules are too large to read for this list"
 
 NAMES_LOOKED_AT = 20_000
-"""Names of host events that are searched for calls of Python functions."""
+"""How many names of host events are searched for calls of Python functions."""
 
 _LONGEST_NS = 1 << 53
 _PYTHON_CALL = re.compile(r"\$.+:\d+ ")
@@ -59,18 +59,18 @@ _PYTHON_CALL = re.compile(r"\$.+:\d+ ")
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What is known of a run; None where it is not, with the reason in `unknown` under the attribute's name.
+    """What is known of a run. What is unknown is None, with the reason in `unknown` under the attribute's name.
 
     Attributes:
         host: the host that was read.
         device_type: such as ``TPU v5 Lite``.
-        core_count: TensorCores, or GPUs, of that host; 0 for a host without a device.
+        core_count: number of TensorCores, or GPUs, of that host; 0 for a host without a device.
         modules: names of the HLO modules, the busiest first, at most `MOST_MODULES`.
-        module_count: how many there are.
+        module_count: how many modules there are.
         step_time_ps: median of the steps on one core.
-        step_source: marked in the profile, or periods of the busiest module.
-        step_count: steps that the median is of.
-        duration_ps: how long was profiled, as the profiler recorded it.
+        step_source: whether steps are marked, or periods of the busiest module.
+        step_count: how many steps the median covers.
+        duration_ps: how long the profiler says that it recorded.
         has_hlo: whether the profile holds compiled HLO.
         host_tracing: what the host's threads hold: nothing, annotations and calls into the runtime, or Python calls
             too.
@@ -111,7 +111,7 @@ FIGURES = (
 
 
 def nothing_known(reason: str, problems: Sequence[Problem] = ()) -> RunFacts:
-    """Facts of a run of which nothing could be read."""
+    """The facts of a run that cannot be read at all."""
     return RunFacts(problems=tuple(problems), unknown=MappingProxyType(dict.fromkeys(FIGURES, reason)))
 
 
@@ -121,9 +121,9 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
     Never raises for what a file holds or lacks: that becomes a reason.
 
     Args:
-        run: what `parsers.files.logdir` found. Remote files are not fetched for this.
-        budget_bytes: how much of a file may be read beyond its headers; also the largest gzipped file that is unpacked.
-        is_cancelled: asked between files and lines.
+        run: what `parsers.files.logdir` found. It does not fetch remote files.
+        budget_bytes: how much of a file it may read beyond the headers; also the largest gzipped file that it unpacks.
+        is_cancelled: called between files and lines.
 
     Raises:
         Cancelled: `is_cancelled` said so.
@@ -181,7 +181,7 @@ class _Budget:
         self._is_cancelled = is_cancelled
 
     def take(self, size: int) -> bool:
-        """Whether so many bytes may be read; they are then gone."""
+        """Returns whether so many bytes may be read, and takes them from the budget."""
         if self._is_cancelled():
             raise Cancelled
         if size > self._left:
@@ -263,7 +263,7 @@ def _device_type(devices: Sequence[Plane], unknown: dict[str, str]) -> str | Non
 
 
 def _working_core(devices: Sequence[Plane]) -> Plane | None:
-    """The core with the most steps, else with the most runs of modules: a chip may be there without being used."""
+    """The core with the most steps, else with the most runs of modules: a program need not use every chip."""
     for name in (STEPS_LINE, MODULES_LINE):
         having = [plane for plane in devices if _line_bytes(plane, name)]
         if having:
@@ -311,9 +311,9 @@ def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | 
 
 
 def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
-    """Whether the markers are runs of several modules in turn, as where a step runs more than one.
+    """Whether the markers are runs of several modules in turn, as where a step runs more than one module.
 
-    Which markers make a step is told by the host's events, which are not read here.
+    Only the host's events tell which markers make a step, and those are not read here.
     """
     step = np.searchsorted(steps.start_ps, runs.start_ps, side="right") - 1
     inside = (step >= 0) & (runs.start_ps < steps.end_ps[np.maximum(step, 0)])
@@ -337,7 +337,7 @@ def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:
 
 
 def _hlo(trace: Trace, budget: _Budget) -> tuple[bool, tuple[str, ...] | None]:
-    """Whether compiled HLO is there, and its modules' names where that little is to be read."""
+    """Whether there is compiled HLO, and its modules' names where the budget allows to read them."""
     planes = [plane for plane in trace.planes if plane.name == METADATA_PLANE]
     size = sum(plane.end - plane.begin for plane in planes)
     if budget.take(size):

@@ -39,15 +39,15 @@ if TYPE_CHECKING:  # each page's module is imported when the page is asked for: 
     from tpuprof.parsers.timeline.read.flows import Flows
 
 PARTIAL_AFTER_SECONDS = 0.15
-"""A page over the first hosts is made when reading them took this long; where all are read by then there is no need."""
+"""After this time it makes a page over the hosts that are read so far, unless all are."""
 
 PARTIAL_EVERY_SECONDS = 0.5
-"""Pages over some hosts are at least this far apart, and so far that making them takes no more than a quarter of it."""
+"""Pages over some hosts are at least this far apart; making them takes at most a quarter of the time."""
 
 _PARTIAL_REST = 3
 
 OnPartial = Callable[[Overview, int, int], None]
-"""Takes a page over some hosts, their number, and how many there are."""
+"""Receives a page over some hosts, how many these are, and how many there are in all."""
 
 _Part = TypeVar("_Part")
 
@@ -57,10 +57,10 @@ class Session:
 
     Args:
         run: what `parsers.files.logdir` found.
-        on_progress: called on the decoding threads, often; cheap and thread-safe, please.
-        is_cancelled: polled between chunks; when it says True the work stops with `parsers.base.errors.Cancelled`.
-        executor, scheduler: where hosts are summarised, see `HostReader`; without either in this process, or in several
-            where there is enough to do (`host_plan`).
+        on_progress: called often, on the decoding threads; it must be cheap and thread-safe.
+        is_cancelled: called between chunks; when it returns True the work stops with `parsers.base.errors.Cancelled`.
+        executor, scheduler: where hosts are summarised, see `HostReader`; without either, this process does it, or
+            several where there is enough to do (`parsers.hosts.plan`).
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Session:
         return self._overview(host, None)
 
     def overview_as_read(self, host: str | None, on_partial: OnPartial) -> Overview:
-        """The same, and before that pages over the hosts that are read so far.
+        """The same; before that it makes pages over the hosts that are read so far.
 
         Args:
-            on_partial: called with a page soon after the first host is read, then every now and then, as long as others
-                are not; with how many are read, and how many there are. The page's warnings say so too.
+            on_partial: called with a page soon after the first host is read, and again now and then until all are. The
+                page's warnings say how many hosts it covers.
 
         Raises:
             ProfileError, Cancelled: as for `overview`.
@@ -180,10 +180,10 @@ class Session:
         return inference(parts, page.hosts, page.environment.is_training, why_no_ops(summaries), page.warnings)
 
     def timeline(self, host: str | None = None, with_steps: bool = True) -> Timeline:
-        """All events of one host; when `host` is None, of the first with a device. Only the last timeline is kept.
+        """All events of one host; when `host` is None, of the first with a device. It keeps only the last timeline.
 
         Args:
-            with_steps: with the overview's steps to move by, for which all its events are decoded too.
+            with_steps: whether to add the overview's steps, for which it decodes all that the overview needs.
 
         Raises:
             ProfileError: as for `overview`.
@@ -220,10 +220,10 @@ class Session:
         return spans, page.performance.step_time is not None and page.performance.step_time.source == "modules"
 
     def flows(self, timeline: Timeline) -> Flows:
-        """What launched what, and which asynchronous ops belong together.
+        """Finds what launched what, and which asynchronous ops belong together.
 
         Raises:
-            ProfileError: the file can't be read any more.
+            ProfileError: the file cannot be read any more.
             Cancelled: `is_cancelled` said so.
         """
         from tpuprof.parsers.timeline.read.flows import read_flows  # noqa: PLC0415
@@ -234,7 +234,7 @@ class Session:
     def memory(self, host: str | None = None) -> CompiledModules:
         """The compiled modules of one host, or of all hosts each once, and of HLO files in the run's folder.
 
-        Nothing is decoded but metadata; `CompiledModules.page` gives the memory page.
+        It decodes only metadata; `CompiledModules.page` makes the memory page.
 
         Raises:
             ProfileError: as for `overview`.
@@ -271,7 +271,7 @@ class Session:
         return reported_capacity(allocator for part in self._memory_over_time(host)[0] for allocator in part.allocators)
 
     def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """What the allocators of one host, or of all hosts, reported; errors as for `overview`."""
+        """The memory that the allocators of one host, or of all hosts, reported; errors as for `overview`."""
         from tpuprof.parsers.pages.memory import memory_profile_page  # noqa: PLC0415
 
         parts, notes = self._memory_over_time(host)
@@ -283,7 +283,7 @@ class Session:
         )
 
     def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """Runs of compiled modules on the devices, a part a host, to lay over the memory profile."""
+        """Runs of compiled modules on the devices, one entry for each host, to lay over the memory profile."""
         return tuple(part.runs for part in self._memory_over_time(host)[0])
 
     def _memory_over_time(self, host: str | None) -> tuple[list[HostMemory], list[str]]:
@@ -305,7 +305,7 @@ class Session:
         return known
 
     def _poll(self, size: int, events: int) -> None:
-        """Ends the work where that is wanted."""
+        """Ends the work where the user wants it."""
         if self._is_cancelled():
             raise Cancelled
 
@@ -315,11 +315,11 @@ class Session:
         return self._modules_of(host)
 
     def _modules_of(self, host: str | None) -> tuple[HloModules, ...]:
-        """The HLO modules of the hosts that are summarised; of several hosts each program once, for they are large."""
+        """The HLO modules of the hosts that are summarised; each program once, because they are large."""
         return self._modules_in(self._chosen(host))
 
     def _modules_in(self, chosen: Sequence[HostFile]) -> tuple[HloModules, ...]:
-        """Modules of those hosts that are summarised and have a program that none before them has."""
+        """The modules of the summarised hosts that have a program which no host before them has."""
         distinct: list[HloModules] = []
         seen: set[int] = set()
         for file in chosen:
@@ -367,7 +367,7 @@ class Session:
     def _each(
         files: Sequence[HostFile], meter: Meter, work: Callable[[HostFile, Meter], _Part]
     ) -> tuple[list[_Part], list[ProfileError]]:
-        """Does some work for each host, one after the other."""
+        """Works on one host after the other; returns what worked, and what failed."""
         parts: list[_Part] = []
         failures: list[ProfileError] = []
         for index, file in enumerate(files):
@@ -423,7 +423,7 @@ def _shortcoming(file: HostFile) -> int:
 
 
 class _Partials:
-    """Makes pages over the hosts that are read so far, rarely enough that the whole is not held up."""
+    """Makes pages over the hosts that are read so far, so rarely that it hardly delays the whole."""
 
     def __init__(
         self,
@@ -437,7 +437,7 @@ class _Partials:
         self._due = time.monotonic() + PARTIAL_AFTER_SECONDS
 
     def __call__(self, done: int) -> None:
-        """So many hosts are known."""
+        """Makes a page when one is due; `done` hosts are known."""
         begun = time.monotonic()
         if done >= len(self._files) or begun < self._due:
             return

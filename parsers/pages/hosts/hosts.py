@@ -1,9 +1,9 @@
 """The hosts of a run side by side: how long their steps take, what they wait for, and which one the others wait for.
 
-Hosts that work on one program meet in collectives, so that their steps all take as long as the slowest one's. What
-tells them apart is a step without the time that a core waits in collectives: its own time. A core waits there as much
-longer than the core that spends least time in them in that step, which comes last. (XProf's pod viewer shows the bare
-times of each step and core, which `HostSteps.parts_ps` holds.)
+Hosts that work on one program meet in collectives, so their steps all take as long as the slowest host's. A core's own
+time tells them apart: its step without the time that it waits in collectives. The core that comes last spends the
+least time in collectives; every other core waits there by as much as it spends longer. (XProf's pod viewer shows the
+bare times of each step and core, which `HostSteps.parts_ps` holds.)
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NO_HOST = frozenset(("empty_file", "riegeli", "unreadable", "not_a_file", "dang
 
 
 STRAGGLES = 2 / 3
-"""Share of the steps in which a straggler is the slowest; what is slow now and then is none."""
+"""A straggler is the slowest in at least this share of the steps; a host that is slow now and then is none."""
 
 _LEAST_STEPS = 3
 LEAST_COST = 0.01
-"""Share of a step that a straggler must cost: less is within what steps vary."""
+"""A straggler costs at least this share of a step; steps vary by less anyway."""
 
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
@@ -52,7 +52,7 @@ def hosts_page(
     Args:
         summaries: at least one, in the order of the hosts.
         left_out: hosts that could not be read.
-        problems: of the run. Files that are no profile are hosts left out, unless a host of that name was read.
+        problems: the run's problems. A file that is no profile is a host left out, unless a host of that name was read.
     """
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
@@ -84,7 +84,7 @@ def hosts_page(
 def _missing(
     read: set[str], left_out: Sequence[LeftOut], problems: Sequence[Problem]
 ) -> tuple[tuple[LeftOut, ...], list[str]]:
-    """The hosts that are left out, each once, by name; and what else is wrong with the run."""
+    """The hosts that are left out, each once and by name, and what else is wrong with the run."""
     hosts = {out.host: out for out in left_out}
     notes: list[str] = []
     for problem in problems:
@@ -97,10 +97,10 @@ def _missing(
 
 
 def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
-    """Why each host cannot be compared; empty for one that can.
+    """Why each host cannot be compared; empty for a host that can.
 
-    What is lost of a host makes it look faster than it was: its slowest core may be gone, or the end of a step. A file
-    may also end between two planes, which shows only in that most hosts have more cores.
+    A host that lost data looks faster than it was: its slowest core may be missing, or the end of a step. A file may
+    also end between two planes; then the only sign is that most hosts have more cores.
     """
     having = [0 if summary.steps is None else len(summary.steps.core_names) for summary in summaries]
     usual = max(set(having), key=lambda cores: (having.count(cores) if cores else 0, cores))
@@ -154,12 +154,12 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: St
 
 
 def _longest(values: Int64s, core_hosts: Int64s, hosts: int) -> Int64s:
-    """int64[hosts, steps]: of each host's slowest core."""
+    """int64[hosts, steps]: the value of each host's slowest core."""
     return np.stack([values[core_hosts == host].max(axis=0) for host in range(hosts)])
 
 
 def _parts(grid: StepGrid) -> Int64s:
-    """int64[cores, steps, len(PARTS)]: each core's step taken apart; what does not fit into the step is cut."""
+    """int64[cores, steps, len(PARTS)]: the parts of each core's steps, cut to what fits into the step."""
     collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
     waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
     least = _least_taking_part(collective)
@@ -182,7 +182,7 @@ def _parts(grid: StepGrid) -> Int64s:
 
 
 def _least_taking_part(collective: Int64s) -> Int64s:
-    """int64[steps]: the least time of any core in collectives; cores that have none are not among those who meet."""
+    """int64[steps]: the least time that a core spends in collectives; cores without any do not take part."""
     most = np.iinfo(np.int64).max
     least: Int64s = np.where(collective > 0, collective, most).min(axis=0)
     return np.where(least == most, 0, least)
@@ -226,7 +226,7 @@ def _row(summary: HostSummary, index: int, steps: HostSteps | None, not_compared
 
 
 def _excess(steps: HostSteps, host: int) -> Floats:
-    """float64[steps]: how much longer a host's own time is than that of the slowest of the others, not below 0."""
+    """float64[steps]: by how much a host's own time is longer than that of the slowest other host, at least 0."""
     others = np.delete(steps.own_ps, host, axis=0).max(axis=0)
     excess: Floats = np.maximum(steps.own_ps[host] - others, 0).astype(np.float64)
     return excess
@@ -251,7 +251,7 @@ def _problems(summary: HostSummary) -> tuple[str, ...]:
 def verdict_of(
     rows: Sequence[HostRow], steps: HostSteps | None, note: str, left_out: int
 ) -> tuple[Verdict, str, int | None]:
-    """Whether one host holds up the others, the sentence that says so, and the row of that host."""
+    """Judges whether one host holds up the others; returns the verdict, its sentence, and that host's row."""
     if steps is None:
         return "unknown", f"Steps can't be compared: {note}.", None
     if len(steps.rows) < 2:
@@ -283,7 +283,7 @@ def verdict_of(
 
 
 def _compared(rows: Sequence[HostRow], number: int) -> str:
-    """So many hosts, and which of the rows they are where they are not all."""
+    """How many hosts are compared, and which ones where these are not all."""
     if number == len(rows):
         return counted(number, "host")
     is_rest_bare = all(row.cores == 0 for row in rows if row.parts_ps is None)
@@ -309,10 +309,10 @@ def _why_alone(rows: Sequence[HostRow], shown: HostRow, left_out: int) -> str:
 
 
 def _reason(rows: Sequence[HostRow], steps: HostSteps, host: int) -> str:
-    """What a host spends more time on than the others' median, most of all.
+    """A sentence on what a host spends most time on beyond the others' median.
 
-    Waiting for input is known of some hosts only, and what is not known to be that is idle time: both are compared
-    among hosts of which the same is known.
+    Only some hosts tell their waiting for input; for the others it is part of idle time. So it compares both only among
+    hosts that tell the same.
     """
     by_host = np.stack(
         [steps.parts_ps[steps.core_hosts == index].mean(axis=(0, 1)) for index in range(len(steps.rows))]
@@ -350,7 +350,7 @@ def _middle(values: Floats) -> Floats:
 
 
 def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note: str) -> dict[str, str]:
-    """Why figures are missing: a reason for each, by the name of the host where not all lack it for that reason."""
+    """Why figures are missing: a reason for each, with the hosts' names where it does not hold for all."""
     why = why_no_ops(summaries)
     no_steps = why or note or "the host shares no step with the others"
     no_events = why or "no device events"
@@ -385,7 +385,7 @@ def why_unknown(rows: Sequence[HostRow], summaries: Sequence[HostSummary], note:
 
 _OF_STEPS = frozenset(("own_ps", "slowest_in", "cost_ps", "parts_ps", "collective_percent", "wait_percent"))
 _OF_HOST = frozenset(("mxu_percent", "hbm_percent", "profile_duration_ps"))
-"""What a host records without a device too."""
+"""Figures that a host records even without a device."""
 
 
 def _why(row: HostRow, name: str, reason: str) -> str:
@@ -398,7 +398,7 @@ def _why(row: HostRow, name: str, reason: str) -> str:
 
 
 def _by_host(lacking: Sequence[tuple[str, str]], total: int) -> str:
-    """The reasons, each with the hosts that it holds for unless it holds for all."""
+    """Joins the reasons, each with its hosts unless it holds for all hosts."""
     hosts: dict[str, list[str]] = {}
     for host, reason in lacking:
         hosts.setdefault(reason, []).append(host)

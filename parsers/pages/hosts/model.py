@@ -1,4 +1,4 @@
-"""What the page on a run's hosts consists of; `parsers.pages.hosts.hosts` makes it."""
+"""The page on a run's hosts as plain values; `parsers.pages.hosts.hosts` makes it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ between cores too), as long as the core that is least in them. wait: in collecti
 """
 
 PARTS: tuple[Part, ...] = get_args(Part)
-"""They add up to the step."""
+"""All parts; they add up to the step."""
 
 Verdict = Literal["straggler", "even", "uneven", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host; figures that its profile cannot tell are None, and `HostsPage.unknown` says why.
+    """One host. Figures that its profile cannot tell are None, and `HostsPage.unknown` says why.
 
     Attributes:
-        host: its name.
-        device_type: as the profile names it.
-        cores: TensorCores or GPUs.
+        host: the host's name.
+        device_type: the device as the profile names it.
+        cores: number of TensorCores or GPUs.
         step_time: over the host's own steps, each with its slowest core; None where it has none.
-        not_compared: why it takes no part in the comparison though it may have steps, such as ``its file is cut off``;
-            empty for a host that may take part.
-        common_steps: how many of them all hosts share; what follows is over these.
+        not_compared: why it takes no part in the comparison, such as ``its file is cut off``; empty where it may.
+        common_steps: how many of its steps all hosts share; the figures below cover these.
         own_ps: mean time of a step that the slowest core does not wait in collectives.
         slowest_in: in how many steps its own time is longer than every other host's.
         cost_ps: mean over all shared steps of how much longer its own time is than the next slowest host's.
-        parts_ps: mean of its cores' step by `PARTS`; what it says of input is worth nothing where `input_percent` is
-            None, and what it says of idle then includes the waiting for input.
+        parts_ps: mean of its cores' steps by `PARTS`. Where `input_percent` is None, the part for input means nothing,
+            and idle time includes waiting for input.
         idle_percent: share of the cores' whole time in the capture without any op (as on the overview).
-        input_percent, collective_percent, wait_percent: share of the step time of `parts_ps`; input is None where
-            nothing tells.
+        input_percent, collective_percent, wait_percent: shares of the step time of `parts_ps`; input is None where
+            nothing tells it.
         duty_percent: duty cycle of its chips.
         mxu_percent, hbm_percent: hardware counters.
         profile_duration_ps: see `HostSummary`.
@@ -90,11 +89,12 @@ class HostSteps:
     """The steps that all hosts share, in picoseconds.
 
     Attributes:
-        names: one a step.
+        names: name of each step.
         rows: the hosts that take part, as indices into `HostsPage.rows`.
-        core_names: ``host:ordinal``; core_hosts: int64[cores], index into `rows` of each core's host.
-        parts_ps: int64[cores, steps, len(PARTS)]; adds up to the duration.
-        duration_ps, own_ps: int64[hosts, steps]; of the slowest core.
+        core_names: each core as ``host:ordinal``.
+        core_hosts: int64[cores], index into `rows` of each core's host.
+        parts_ps: int64[cores, steps, len(PARTS)]; the parts add up to the duration.
+        duration_ps, own_ps: int64[hosts, steps]; times of the slowest core.
         slowest: int64[steps], index into `rows` of the host with the longest own time; the first of equals.
     """
 
@@ -113,7 +113,7 @@ class HostSteps:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host whose profile cannot be read, and why, one sentence."""
+    """A host whose profile cannot be read, and a sentence that says why."""
 
     host: str
     reason: str
@@ -124,13 +124,14 @@ class HostsPage:
     """The hosts of a run compared.
 
     Attributes:
-        rows: one a host, in the order of the run.
-        steps: what they share; None where there is nothing to compare steps by.
-        verdict: what kind of sentence `statement` is; straggler: index into `rows` of the host that it names, or None.
+        rows: one row a host, in the order of the run.
+        steps: the steps that the hosts share; None where there are no steps to compare.
+        verdict: what kind of sentence `statement` is.
         statement: whether one host holds up the others.
+        straggler: index into `rows` of the host that `statement` names, or None.
         left_out: hosts of the run that could not be read.
         unknown: dotted JSON key to the reason why a figure is None.
-        warnings: about the profiles.
+        warnings: sentences on the profiles.
     """
 
     rows: tuple[HostRow, ...]

@@ -1,4 +1,4 @@
-"""What to do about a program's input: a sentence or two on the largest part, with the op to begin at."""
+"""Advice on a program's input: a sentence or two on its largest part, with the op to begin with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.grid import InputSource
 
 _LONGEST_NAME = 80
-"""Characters of an op's name that go into a sentence; its end says most."""
+"""A sentence shows so many characters of an op's name, those at its end, which says most."""
 
 NO_EVENTS = (
     "The profile holds no input events: no infeed on the device, and no tf.data, Grain or transfer event on the host.",
@@ -20,7 +20,7 @@ NO_EVENTS = (
     "jax.profiler.TraceAnnotation('IteratorGetNext').",
     "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be told from other idle time.",
 )
-"""What to turn on where a profile tells nothing about input."""
+"""Advice where a profile tells nothing about input: what to turn on."""
 
 NO_HOST_EVENTS = (
     "The steps wait for input, and no event of the host says for what: capture with host_tracer_level=2, load through "
@@ -77,12 +77,12 @@ _HINTS: tuple[tuple[str, str], ...] = (
 )
 
 MUCH_WAITING = 20.0
-"""A step that waits for this share of its time is worth a sentence where steps as a rule do not."""
+"""A step that waits for this share of its time, in percent, is worth a sentence where most steps wait less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How the steps wait, where that is known: the step that waits most, its share and the median step's, 0-100."""
+    """How steps wait: the step that waits most, its share of waiting and the median step's, 0-100."""
 
     worst: str
     most: float
@@ -100,9 +100,9 @@ def advice_of(
     """What to do, most useful first.
 
     Args:
-        parts: the breakdown, time by category of XProf's; empty where it is unknown.
+        parts: the breakdown: time by XProf's categories; empty where it is unknown.
         ops: all rows of the op table.
-        source: what tells waiting.
+        source: what tells the time that steps wait.
     """
     share = bottleneck.input_percent
     if bottleneck.classification == "device":
@@ -126,7 +126,7 @@ def _nothing_to_do(waiting: Waiting | None) -> tuple[str, ...]:
 
 
 def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
-    """On a part, with the op to begin with."""
+    """Advice on one part, with the op to begin with."""
     name = _name_in(part, ops)
     if name is None:
         return (_PARTS["Unknown"],)

@@ -2,10 +2,8 @@
 
 Formulas are XProf's (`op_stats_to_input_pipeline_analysis.cc`), with these differences:
 
-- Beside XProf's input ops the page lists what plain JAX and PyTorch/XLA programs record
-  (`parsers.ops.host.input_events`). These
-  rows make a group of their own: the percentages of each group are of the self time of its own rows, so that those of
-  XProf's ops stay XProf's.
+- The page also lists what plain JAX and PyTorch/XLA programs record (`parsers.ops.host.input_events`). These rows make
+  a group of their own. Percentages are of the self time of the row's group, so that those of XProf's ops stay XProf's.
 - A step in which no core waits has no worst core; where nothing tells waiting, percentages are `None` and not 0.
 - The breakdown is unknown, not 0, where the host ran no input op. It is only of XProf's ops.
 - What to do next is about the largest part of this profile; XProf prints the same five sentences for all.
@@ -36,7 +34,7 @@ APART = (
 )
 
 _PREFIXES = 64
-"""Stages around an op that are looked for; no pipeline nests deeper."""
+"""How many stages around an op it looks for; no pipeline nests deeper."""
 
 
 def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) -> InputPipelinePage:
@@ -44,7 +42,7 @@ def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) ->
 
     Args:
         summaries: at least one; each host's own, in the order of the hosts.
-        overview: the overview of the same hosts, for step time, verdict, warnings and reasons.
+        overview: the overview of the same hosts: it has the step time, the verdict, warnings and reasons.
     """
     return page_of(
         overview,
@@ -106,7 +104,7 @@ def _shares(grid: StepGrid) -> Floats:
 
 
 def _infeed_percent(steps: Sequence[StepWait]) -> InfeedPercent | None:
-    """Over the steps, each with the core that waits most; None where nothing tells."""
+    """Summary over the steps, each with the core that waits most; None where nothing tells."""
     worst = np.array([step.percent_maximum for step in steps if step.percent_maximum is not None], np.float64)
     if not len(worst):
         return None
@@ -125,7 +123,7 @@ def _why_unknown(unknown: Mapping[str, str], grid: StepGrid | None, ops: Sequenc
 
 
 def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
-    """Steps on GPUs, where all GPUs together wait for copies from the host."""
+    """How steps wait on GPUs: all GPUs together wait for copies from the host."""
     waits_of_steps = []
     for step in overview.steps:
         if isinstance(step.breakdown, GenericBreakdown):
@@ -136,7 +134,7 @@ def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
 
 
 def _steps(grid: StepGrid, is_known: bool) -> tuple[StepWait, ...]:
-    """Steps of TensorCores."""
+    """How the steps of TensorCores wait."""
     durations = grid.longest_ps.tolist()
     if not is_known:
         names = zip(grid.names, durations, strict=True)
@@ -210,8 +208,8 @@ def _parts(breakdown: InputBreakdown | None) -> Mapping[str, float]:
 def stages_of(ops: Sequence[InputOp]) -> tuple[Stage, ...]:
     """The rows as a forest, ``Iterator::A::B`` below ``Iterator::A``, or below the nearest stage that is a row.
 
-    Parents stand before what is inside them. Siblings, and those without a parent, stand by total time, XProf's ops
-    before the others.
+    Parents come before what is inside them. Siblings, and rows without a parent, come by total time, XProf's ops before
+    the others.
     """
     row_of = {op.name: row_number for row_number, op in reversed(list(enumerate(ops))) if op.group == "input_op"}
     parents = [_parent(op, row_of) if op.group == "input_op" else -1 for op in ops]

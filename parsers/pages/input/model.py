@@ -1,4 +1,4 @@
-"""What the input pipeline page holds: plain values, no screen; times are picoseconds until they are drawn."""
+"""The input pipeline page as plain values; times are picoseconds until they are drawn."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class StepWait:
     """How one step waits for input; all but name and duration are `None` where nothing tells.
 
     Attributes:
-        name: of the step.
-        duration_ps: on its slowest core.
-        wait_ps: on the core that waits most.
-        percent_average, percent_minimum, percent_maximum: of the step's duration, over cores; 0-100.
+        name: the step's name.
+        duration_ps: duration on its slowest core.
+        wait_ps: waiting on the core that waits most.
+        percent_average, percent_minimum, percent_maximum: share of the step's duration, over cores; 0-100.
         core: the core that waits most as ``host:ordinal``; `None` too where no core waits.
     """
 
@@ -60,12 +60,12 @@ class InputOp:
     """One row of the op table.
 
     Attributes:
-        name, category: as shown.
+        name, category: the op's name and category.
         group: whether XProf lists it.
-        stage_id: of a pipeline stage with a number, else 0.
-        occurrences: count.
-        total_ps, self_ps: over all threads and hosts; total includes the ops inside.
-        total_percent, self_percent: of the self time of the rows of its group; more than 100 where ops nest.
+        stage_id: number of a pipeline stage, else 0.
+        occurrences: how often it ran.
+        total_ps, self_ps: time over all threads and hosts; total includes the ops inside.
+        total_percent, self_percent: share of the self time of its group's rows; above 100 where ops nest.
     """
 
     name: str
@@ -85,8 +85,9 @@ class Stage:
 
     Attributes:
         op: index of the row.
-        label: its name without that of the stage around it.
-        depth: stages around it that are in the table; parent: index of the innermost in `stages`, -1 for none.
+        label: the op's name without that of the stage around it.
+        depth: how many stages of the table are around it.
+        parent: index in `stages` of the innermost stage around it, -1 for none.
     """
 
     op: int
@@ -118,8 +119,8 @@ class InputPipelinePage:
         hosts: names of the hosts that the figures cover.
         step_time: as on the overview; `None` where there are no steps.
         source: what tells the time that steps wait for input.
-        infeed_percent: `None` where nothing tells.
-        steps: in order of time.
+        infeed_percent: summary of the waiting; `None` where nothing tells.
+        steps: the steps in order of time.
         breakdown: `None` where the host ran no input op.
         ops: XProf's input ops, then the others; each by self time, then name.
         stages: the same rows as a forest (`stages_of`).
