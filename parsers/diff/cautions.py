@@ -25,10 +25,10 @@ _NO_NAME = frozenset({UNKNOWN_PROGRAM, "program"})
 
 
 def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[Pair], different: bool) -> tuple[str, ...]:
-    """Devices, cores, steps and programs that are not the same kind of thing in A and B.
+    """Sentences on devices, cores, steps and programs that differ between A and B.
 
     Args:
-        different: the runs are of different programs, see `different_programs`.
+        different: whether the runs are of different programs, see `different_programs`.
     """
     a, b = sides
     sentences: list[str] = []
@@ -117,7 +117,7 @@ def different_programs(before: Measured, after: Measured, pairs: Sequence[Pair])
 
 
 def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
-    """The share of a run's time in ops that are akin to the other run."""
+    """The share of a run's time in ops that are akin to ops of the other run."""
     if _share(other, [op.program in _NO_NAME for op in other.ops]) >= LEAST_AKIN:
         return 1.0
     programs = {op.program for op in other.ops} | _NO_NAME
@@ -133,14 +133,14 @@ def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
 
 
 def _key(op: Op, by_origin: bool) -> Hashable | None:
-    """What makes ops of other programs akin; None for one that tells nothing."""
+    """The key that makes ops of two programs akin; None for an op that tells nothing."""
     if not by_origin:
         return op.category, op.name
     return (op.framework_op.partition("/")[2] or op.framework_op) if op.framework_op else None
 
 
 def _share(run: Measured, rows: Sequence[bool]) -> float:
-    """Of a run's time, that of some of its ops."""
+    """The share of a run's time in some of its ops."""
     means = run.means
     return float(means[np.array(rows, np.bool_)].sum() / means.sum())
 

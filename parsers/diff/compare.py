@@ -61,7 +61,7 @@ FIGURES: tuple[tuple[str, str], ...] = (
     ("bits16_percent", "16-bit compute"),
     ("bits32_percent", "32-bit compute"),
 )
-"""Figures of the overview that are compared: attribute of `Performance`, and what it is called."""
+"""The figures of the overview that it compares: attribute of `Performance`, and its name in words."""
 
 _REASON_KEYS = {
     "bits16_percent": "compute_precision.bits16_percent",
@@ -79,13 +79,13 @@ def compare(
     """Compares two runs.
 
     Args:
-        before, after: sessions of A and B; what they have decoded already is used again.
-        host: one host of each run; None for all.
+        before, after: sessions of A and B; it uses again what they have decoded.
+        host: compares one host of each run; None compares all.
         on_progress: called on the decoding threads while the ops of steps are read, after the sessions' own progress.
-        is_cancelled: polled meanwhile.
+        is_cancelled: called meanwhile.
 
     Raises:
-        ProfileError: a run can't be read (exit code 4), or has no such host (3).
+        ProfileError: a run cannot be read (exit code 4), or has no such host (3).
         Cancelled: `is_cancelled`, or that of a session, said so.
     """
     sides = [_Run.of(session, host) for session in (before, after)]
@@ -214,7 +214,7 @@ def _diff(
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """The runs' names; where they are the same, their paths as far as they differ."""
+    """The runs' names; where these are equal, the part of their paths that differs."""
     names = [run.name for run in runs]
     if names[0] != names[1] or runs[0].path == runs[1].path:
         return names
@@ -270,7 +270,7 @@ def _steps(runs: Sequence[_Run], bounds: tuple[Bounds, Bounds] | None) -> Steps 
 
 
 def _less(whole: Change, part: Change) -> Change:
-    """What one time has beyond another, with the noise of the one: it is part of it."""
+    """A time without one of its parts, with the noise of the whole."""
     if whole.before is None or whole.after is None or part.before is None or part.after is None:
         return UNKNOWN_CHANGE
     return change(whole.before - part.before, whole.after - part.after, whole.noise)
@@ -305,7 +305,7 @@ def _op_change(pair: Pair, before: Measured, after: Measured, comparisons: int) 
 
 
 def _one_or_both(before: Estimate | None, after: Estimate | None, comparisons: int) -> Change:
-    """The change of what may be in one run only; what takes no time there (but in odd steps) is no change."""
+    """The change of an op that may be in one run only; it is no change where the op takes no time in typical steps."""
     if before is not None and after is not None:
         return change_of(before, after, comparisons)
     if before is not None:
@@ -316,7 +316,7 @@ def _one_or_both(before: Estimate | None, after: Estimate | None, comparisons: i
 
 
 def _nothing(like: Estimate) -> Estimate:
-    """No time at all, for sure."""
+    """An estimate of no time at all."""
     return Estimate(0.0, None if like.error is None else 0.0, max(1, like.freedom))
 
 
@@ -360,7 +360,7 @@ def _classes(before: Measured, after: Measured) -> tuple[NamedChange, ...]:
 
 
 def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[KeyFigure, ...]:
-    """Those that one of the runs has at least."""
+    """The figures that at least one run has."""
     figures = []
     for key, label in FIGURES:
         values: list[float | None] = [getattr(run.page.performance, key) for run in runs]

@@ -1,8 +1,8 @@
 """Which op of one run is which op of another.
 
 A compiler numbers ops anew whenever a program changes: ``fusion.12`` of one compilation need not be that of another.
-So a name alone is no match. Ops are matched in passes, the surest first; what a pass has matched the next ones don't
-look at, and several ops that look alike in a pass are matched in the order of their numbers:
+So a name alone is no match. It matches ops in passes, the surest first. A pass looks only at ops that no earlier pass
+has matched; it matches several ops that look alike in the order of their numbers:
 
 1. program, name and HLO text, but for numbers in names ("name")
 2. program, HLO text but for numbers, framework op: the op was numbered anew ("text")
@@ -30,7 +30,7 @@ _NAME = re.compile(r"%[\w.\-]+")
 _NUMBER = re.compile(r"[._]?\d+")
 _ID = re.compile(r"\b(channel_id|program_id|unique_id)=\d+")
 _LONGEST = 4_000
-"""Characters of an HLO text that are looked at: a tuple of a thousand shapes tells no more than its beginning."""
+"""It reads so many characters of an HLO text; a tuple of a thousand shapes tells no more than its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Described:
 
 
 def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, table_after: OpTable) -> tuple[Pair, ...]:
-    """Every op of both once, the pairs first."""
+    """Matches the ops; returns every op of both runs once, the pairs first."""
     a, b = _described(before, table_before), _described(after, table_after)
     left = set(range(len(a.ops))), set(range(len(b.ops)))
     pairs: list[Pair] = []
@@ -71,7 +71,7 @@ def matched(before: Sequence[Op], after: Sequence[Op], table_before: OpTable, ta
 def normalised(expression: str) -> str:
     """An HLO text without what a new compilation numbers anew; empty for an op that the profile has no text of.
 
-    Numbers of names go, and the name of the op itself; opcodes, types, shapes, layouts and attributes stay.
+    It removes the numbers in names, and the name of the op itself; opcodes, types, shapes, layouts and attributes stay.
     """
     _, equals, text = expression[:_LONGEST].partition(" = ")
     return _ID.sub(r"\1=", _NAME.sub(_without_numbers, text)) if equals else ""
@@ -141,10 +141,10 @@ _PASSES: tuple[tuple[_Key, MatchedBy, bool], ...] = (
 def _pass(
     a: _Described, b: _Described, left: tuple[set[int], set[int]], key: _Key, only_single: bool
 ) -> list[tuple[int, int]]:
-    """Ops that one key fits: of several in the order of their names' numbers.
+    """Pairs of ops with the same key; several ops with one key pair in the order of their names' numbers.
 
     Args:
-        only_single: where the key fits one op of each run only.
+        only_single: whether a key counts only if one op of each run has it.
     """
     groups = _grouped(a, left[0], key), _grouped(b, left[1], key)
     pairs: list[tuple[int, int]] = []

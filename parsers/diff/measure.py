@@ -1,8 +1,8 @@
 """What one run adds to a comparison: the time of each op in the run's typical steps, by batch of steps.
 
-Sums over the whole capture would not do: an op that runs before the first step or in a step that the capture cut into
-has time there but no step. So the op events of every core are decoded once more, and those that start in a typical
-step are added up by op and batch. The time that a step has beyond its ops is idle.
+Sums over the whole capture would be wrong: an op that runs before the first step, or in a step that the capture cut
+into, has time there but no step. So it decodes the op events of every core once more, and adds up those that start in a
+typical step by op and batch. The rest of a step is idle time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ OpKey = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op of one run: all that have this name in programs of this name.
+    """An op of one run; it stands for all ops of this name in programs of this name.
 
     Attributes:
-        program: without its id.
-        row: in the run's table, of the one with the most time.
+        program: the program's name, without its id.
+        row: row in the run's table of the one with the most time.
     """
 
     program: str
@@ -56,12 +56,12 @@ class Measured:
     """Times of one run, added up by batch of its units.
 
     Attributes:
-        ops: each once.
+        ops: the distinct ops.
         time_ps: float64[ops, batches], self time.
-        count: float64[ops], occurrences a unit.
-        whole_ps: float64[batches], the units' whole time, idle included.
-        units: float64[batches], more than 0: steps times cores. One batch where the units are no steps: then there is
-            no spread.
+        count: float64[ops], occurrences per unit.
+        whole_ps: float64[batches], the units' whole time, idle time included.
+        units: float64[batches], steps times cores, more than 0. Units that are no steps are one batch, without a
+            spread.
     """
 
     ops: tuple[Op, ...]
@@ -76,7 +76,7 @@ class Measured:
 
     @property
     def means(self) -> Floats:
-        """float64[ops]: self time of each op a unit."""
+        """float64[ops]: self time of each op per unit."""
         means: Floats = self.time_ps.sum(axis=1) / self.units.sum()
         return means
 
@@ -87,7 +87,7 @@ class Measured:
 
     @property
     def idle(self) -> Estimate:
-        """The whole time without that of the ops; a little below nothing where an op outlasts its step."""
+        """The whole time without that of the ops; slightly below 0 where an op outlasts its step."""
         return estimate(self.whole_ps - self.time_ps.sum(axis=0), self.units)
 
 
@@ -107,7 +107,7 @@ def listed_ops(page: OpsPage) -> tuple[tuple[Op, ...], Int64s]:
 
 
 def measure_whole(page: OpsPage, units: int) -> Measured:
-    """The times of a whole capture by so many units."""
+    """The times of a whole capture, divided by the number of units."""
     ops, of_row = listed_ops(page)
     share = float(max(1, units * page.core_count))
     time = sum_by_key(of_row, page.table.self_ps, len(ops))[:, None].astype(np.float64)
@@ -127,9 +127,9 @@ def measure_steps(
 
     Args:
         summaries: the run's hosts; those without steps take no part.
-        files: by the host's name.
-        bounds: how long a typical step is on its slowest core.
-        meter: of the files of the hosts that take part, in their order.
+        files: the hosts' files, by the host's name.
+        bounds: how long a typical step takes on its slowest core.
+        meter: receives the progress on the files of the hosts that take part, in their order.
 
     Raises:
         ProfileError: a file can't be read any more.
@@ -199,7 +199,7 @@ def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chun
 
 
 def _marks(cores: Sequence[Plane], grid: StepGrid) -> list[CoreSteps]:
-    """What marks the steps of each core, as `summary` has found them but for the host's grouping."""
+    """The steps of each core as marked or inferred, without the host's grouping that `summary` applies."""
     if grid.source == "steps":
         return [marked_steps(plane) for plane in cores]
     runs = [module_runs(plane) for plane in cores]

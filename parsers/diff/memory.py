@@ -1,4 +1,4 @@
-"""HBM of the compiled modules that took the most time, in both runs."""
+"""The HBM that the compiled modules with the most time need in both runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
 
 MOST_MODULES = 4
 _LEAST_SHARE = 0.005
-"""Share of a step that a program must take to be one of the main ones."""
+"""A main program takes at least this share of a step."""
 
 
 def modules_memory(
@@ -25,7 +25,7 @@ def modules_memory(
     """The main programs of two runs, those with the most time first.
 
     Args:
-        labels: for each row of a run's op table its program, ``jit_step(7)``.
+        labels: the program of each row of a run's op table, ``jit_step(7)``.
     """
     return tuple(
         _compared(name, _label(name, before.ops, labels[0]), _label(name, after.ops, labels[1]), modules)
@@ -45,7 +45,7 @@ def _main_programs(before: Measured, after: Measured) -> list[str]:
 
 
 def _label(name: str, ops: Sequence[Op], labels: Sequence[str]) -> str | None:
-    """The full label of a run's program of that name, by its op with the most time; None where it ran none."""
+    """The full label of a run's program of that name, from its op with the most time; None where there is none."""
     return next((labels[op.row] for op in ops if op.program == name), None)
 
 

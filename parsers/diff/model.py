@@ -1,4 +1,4 @@
-"""What a comparison of two runs holds: plain values, no screen.
+"""A comparison of two runs as plain values.
 
 Run A is before, run B after. Times are picoseconds per step and core (see `Basis`) until they are drawn. A figure that
 one of the profiles cannot tell is `None`, and `Diff.unknown` says why under its dotted JSON key.
@@ -38,7 +38,7 @@ class Change:
     """A figure of both runs.
 
     Attributes:
-        before, after: of A and of B; None where unknown or, of an op, where the run does not have it.
+        before, after: the figures of A and B; None where unknown, or where a run does not have the op.
         noise: half-width of the interval that the difference of two equal runs stays in; None where unknown.
         mark: what the change is.
     """
@@ -50,19 +50,19 @@ class Change:
 
     @property
     def delta(self) -> float | None:
-        """After less before; what one run alone has is nothing in the other. None where a figure is unknown."""
+        """After minus before, where a run without the op counts as 0. None where a figure is unknown."""
         if self.mark == "unknown" and (self.before is None or self.after is None):
             return None
         return (self.after or 0.0) - (self.before or 0.0)
 
     @property
     def relative(self) -> float | None:
-        """The change as a fraction of what it was before; None where that is nothing or unknown."""
+        """The change as a fraction of the figure before; None where that is 0 or unknown."""
         return self.delta / self.before if self.delta is not None and self.before else None
 
     @property
     def is_beyond_noise(self) -> bool:
-        """Whether it is more than noise can explain."""
+        """Whether noise cannot explain the change."""
         return self.mark not in ("same", "unknown")
 
 
@@ -98,19 +98,19 @@ class Side:
     """One of the two runs.
 
     Attributes:
-        name, path: of the run.
-        hosts: those that the figures cover.
+        name, path: the run's name and path.
+        hosts: the hosts that the figures cover.
         device_type, core_count: None and 0 without a device.
-        units: steps, or module runs, that times are divided by; 1 for a whole capture.
-        unit_name: what one of them is, ``step``, ``period of jit_step``.
+        units: how many steps, or module runs, times are divided by; 1 for a whole capture.
+        unit_name: what a unit is: ``step``, ``period of jit_step``.
         step_ps: the steps' times in order, each on its slowest core; empty without steps.
-        typical: for each step whether it is typical.
-        step_time: the overview's summary.
-        why_no_steps: empty where there are some.
+        typical: whether each step is typical.
+        step_time: the overview's summary of the steps.
+        why_no_steps: why there are no steps; empty where there are some.
         table: the ops that rows refer to, with their texts.
-        programs: for each row of the table its program, ``jit_step(7)``.
-        warnings: of the profile itself.
-        simulated: the profile says that its times are not measured.
+        programs: the program of each row of the table, ``jit_step(7)``.
+        warnings: sentences on the profile itself.
+        simulated: whether the profile says that its times are not measured.
     """
 
     name: str
@@ -159,12 +159,13 @@ class OpChange:
     """An op of both runs, or of one.
 
     Attributes:
-        name: in B, or in A where it is gone; old_name: in A where it had another one.
-        program: without its id.
-        category, op_class, framework_op: as for `name`.
-        time: self time.
-        count: occurrences.
-        matched_by: how the two were found to be one op.
+        name: the op's name in B, or in A where B does not have it.
+        old_name: its name in A where that is another one.
+        program: the program's name, without its id.
+        category, op_class, framework_op: those of the run that `name` is from.
+        time: change of the self time.
+        count: change of the occurrences.
+        matched_by: how the two ops were matched.
         text_changed: whether the HLO texts differ by more than numbers in names.
         rows: row in each side's table with the most time of this op, None where it does not have it.
     """

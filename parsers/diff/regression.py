@@ -1,4 +1,4 @@
-"""Whether a run got slower by more than is allowed: what a check in continuous integration asks."""
+"""Whether a run got slower by more than is allowed, as a check in continuous integration asks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Outcome = Literal["slower", "passed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The answer.
+    """The answer of such a check.
 
     Attributes:
-        allowed: fraction by which step time may grow.
+        allowed: the fraction by which step time may grow.
         outcome: `slower` where it grew by more than that and beyond the noise; `unknown` where nothing can tell.
-        sentence: why; of a pass empty, but where the noise is larger than what is allowed.
+        sentence: why; empty for a pass, unless the noise is larger than what is allowed.
     """
 
     allowed: float

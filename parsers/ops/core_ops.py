@@ -1,8 +1,8 @@
-"""Time by HLO op: what several pages share.
+"""Time by HLO op, which several pages share.
 
-A core's `XLA Ops` events nest by containment; the self time of an event is its duration less that of its direct
-children. Events add up by event metadata within a core, by (program id, symbol id) across cores. Formulas are XProf's
-(`xplane_to_op_metrics_db.cc`) except where a docstring says otherwise.
+A core's `XLA Ops` events nest by containment. An event's self time is its duration minus that of its direct children.
+Events add up by event metadata within a core, and by (program id, symbol id) across cores. Formulas are XProf's
+(`xplane_to_op_metrics_db.cc`) unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ DMA_STALL = "dma_stall_duration_ps"
 
 CUSTOM_CALL = "custom-call"
 COUNTS = ("flops", "model_flops", "bytes_accessed")
-"""Work by the compiler's count: of one occurrence in an op's metadata; a custom call's events may have their own."""
+"""Work as the compiler counts it, for one occurrence in an op's metadata; events of custom calls may have their own."""
 
 FAR_PS = 1 << 60
 """Two weeks: no profile is longer, and the times of some cores still add up within 64 bits."""
 
 MOST_PS = 1 << 56
-"""20 hours: what the events of a line take together, so that the lines of a profile add up within 64 bits."""
+"""20 hours: a line's events take at most so long together, so that a profile's lines add up within 64 bits."""
 
 Keys = NDArray[np.int32] | Int64s
 """Metadata ids or rows of events: four bytes each, where they fit."""
@@ -73,8 +73,8 @@ class CoreOps:
     Attributes:
         table: a row for each event metadata that has events, ordered by metadata id.
         events: the single events.
-        event_start_ps, event_end_ps: int64[n], the events' own spans in the order of `events` (not the device's).
-        off_duty: bool[rows of table]; the row's category is not part of the duty cycle.
+        event_start_ps, event_end_ps: int64[n], the events' own spans (not the device's), in the order of `events`.
+        off_duty: bool[rows of table]; whether the row's category does not count for the duty cycle.
     """
 
     table: OpTable
@@ -95,14 +95,14 @@ def event_spans(line: Line, events: Events) -> Intervals:
 
 
 def _within(times: Int64s) -> Int64s:
-    """The same times, cut to `FAR_PS` on either side; only a damaged profile has others."""
+    """Cuts times to `FAR_PS` on either side; only a damaged profile has others."""
     if not len(times) or (int(times.max()) <= FAR_PS and int(times.min()) >= -FAR_PS):
         return times
     return np.clip(times, -FAR_PS, FAR_PS)
 
 
 def _lasting(durations: Int64s) -> Int64s:
-    """A copy of the durations, cut so that they are not negative and their sum no more than `MOST_PS`."""
+    """Copies durations, and cuts them so that none is negative and their sum is at most `MOST_PS`."""
     if not len(durations):
         return durations.copy()
     is_sound = int(durations.min()) >= 0 and float(durations.sum(dtype=np.float64)) <= MOST_PS
@@ -110,7 +110,7 @@ def _lasting(durations: Int64s) -> Int64s:
 
 
 def device_spans(events: Events, start: Int64s, end: Int64s) -> Intervals:
-    """The device's own time span where an event has both its stats, else the span given (XProf's device timespan)."""
+    """The device's own time span of events that have both its stats, else the span given (XProf's device timespan)."""
     columns = [events.stats.get(name) for name in DEVICE_SPAN]
     if columns[0] is None or columns[1] is None:
         return start, end
@@ -143,7 +143,7 @@ class _LineOps:
 
 
 def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
-    """Decodes and sums the op events of one core. A plane without an `XLA Ops` line gives an empty table."""
+    """Decodes and sums the op events of one core; a plane without an `XLA Ops` line gives an empty table."""
     stats = _event_stats(plane)
     ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
     key, metadata_ids = _dense(ops.metadata_id)
@@ -158,7 +158,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
 
 
 def _event_stats(plane: Plane) -> tuple[str, ...]:
-    """The stats to read of each op event. The counts of single events matter for custom calls alone."""
+    """The stats to read of each op event; only custom calls need the counts of single events."""
     stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
     category = CUSTOM_CALL.encode()
     may_have_calls = category in plane.event_metadata.body or category in plane.stat_metadata.body
@@ -166,7 +166,7 @@ def _event_stats(plane: Plane) -> tuple[str, ...]:
 
 
 def _join(lines: Sequence[_LineOps]) -> _LineOps:
-    """Puts the op lines of a core together; nearly always there is just one."""
+    """Joins the op lines of a core; nearly always there is just one."""
     if len(lines) == 1:
         return lines[0]
     if not lines:
@@ -210,7 +210,7 @@ def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _
 
 
 def _all_reduces(column: StatColumn | None, order: NDArray[np.intp] | None) -> tuple[Int64s, Int64s]:
-    """Which of the sorted events have an all-reduce id other than 0, and the ids: few events of many."""
+    """The few of the sorted events that have an all-reduce id other than 0, and these ids."""
     if column is None:
         return no_ints(), no_ints()
     kind = column.kind if order is None else column.kind[order]
@@ -246,7 +246,7 @@ _OP_STATS = (
 
 
 def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> OpTable:
-    """Sums the events of each metadata id and looks up what the profile says of the op."""
+    """Sums the events of each metadata id, and looks up what the profile tells about the op."""
     n = len(metadata_ids)
     metadata = plane.event_metadata
     rows = metadata.rows(metadata_ids)
@@ -290,7 +290,7 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> Op
 
 
 def _summed(key: Keys, values: Floats | None, n: int) -> Floats:
-    """float64[n]: sum of an event stat by op, NaN for an op none of whose events has it."""
+    """float64[n]: sum of an event stat by op; NaN for an op without an event that has it."""
     if values is None:
         return np.full(n, np.nan)
     known = is_count(values)
@@ -299,9 +299,9 @@ def _summed(key: Keys, values: Floats | None, n: int) -> Floats:
 
 
 def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, key: Keys, of_events: Floats | None) -> Floats:
-    """Work over all occurrences: by the metadata's count of one, for a custom call's event by its own where it has one.
+    """Work over all occurrences: the metadata's count for each, or the event's own count where a custom call has one.
 
-    Recent versions of XProf add up both; 2.24.2 knows no counts of events.
+    Recent versions of XProf add up both; 2.24.2 does not know counts of events.
     """
     work: Floats = of_one * occurrences
     if of_events is None or not is_call.any():
@@ -315,7 +315,7 @@ def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, key: Keys, of_
 
 
 def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: Floats | None) -> Floats:
-    """float64[n]: total time at the nominal clock; an event without a multiplier, or an absurd one, counts as it is."""
+    """float64[n]: total time at the nominal clock; an event with no multiplier, or an absurd one, counts as it is."""
     if scale is None:
         return total.astype(np.float64)
     factor = np.where((scale > 0) & (scale < 1e3), scale, 1.0)
@@ -323,7 +323,7 @@ def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: Floats | None
 
 
 def _op_name(metadata: MetadataTable, row: int, metadata_id: int) -> str:
-    """Short name of an op: the display name, else what stands before ``=`` in its text, else its metadata id."""
+    """Short name of an op: the display name, else the name before ``=`` in its text, else its metadata id."""
     if row < 0:
         return f"event {metadata_id}"
     return metadata.display_name(row) or metadata.name(row).partition(" = ")[0].lstrip("%") or f"event {metadata_id}"

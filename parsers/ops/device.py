@@ -1,4 +1,4 @@
-"""Devices: which planes are cores, what they can do at most, what an op's category means."""
+"""Devices: which planes are cores, the peaks of a core, and what an op's category means."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OFF_DUTY = frozenset(
 """HLO categories during which a core waits or moves data for the host: not part of its duty cycle."""
 
 HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
-"""HLO categories of ops that contain other ops: their flops and bytes are those of what they contain."""
+"""HLO categories of ops that contain other ops; their FLOPs and bytes are those of the ops inside."""
 
 _COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id")
 _HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-")
@@ -57,7 +57,7 @@ def is_gpu(plane: Plane) -> bool:
 
 
 def shortcoming(trace: Trace) -> int:
-    """What speaks against showing this host: 0 for a whole file with a device, 1 for a damaged one, 2 without one."""
+    """Ranks a host's file: 0 for a whole one with a device, 1 for a damaged one, 2 for one without a device."""
     has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
     return (1 if trace.problems else 0) if has_device else 2
 
@@ -70,7 +70,7 @@ def device_ordinal(plane: Plane) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What one core can do at most; a peak of zero or none at all in the profile is `None`.
+    """The peaks of one core; `None` where the profile gives zero or nothing.
 
     Attributes:
         flops_per_second: in FLOP/s (the plane gives teraflops).
@@ -89,7 +89,7 @@ class Peaks:
 
     @property
     def ridge_point(self) -> float | None:
-        """FLOP/byte of HBM traffic from which on the peak FLOP/s bound a program, not HBM."""
+        """FLOP per byte of HBM traffic from which on the peak FLOP/s bound a program and not HBM."""
         return self.flops_per_second / self.hbm if self.flops_per_second and self.hbm else None
 
 
@@ -99,7 +99,7 @@ class DeviceInfo:
 
     Attributes:
         device_type: such as ``TPU v6 Lite``.
-        peaks: what the core can do at most.
+        peaks: the core's peaks.
         chip: key of the chip that the core sits on; cores of one chip share a duty cycle.
     """
 
@@ -120,11 +120,11 @@ _BANDWIDTHS = (
 
 
 _LEAST_PEAK, _MOST_PEAK = 1e-3, 1e9
-"""Tera-FLOP/s and gigabytes/s between which a peak is one."""
+"""A plausible peak lies between these, in tera-FLOP/s or gigabytes/s."""
 
 
 def _peak(value: object, factor: float) -> float | None:
-    """A peak in units; None for what is none: no number, zero, or beyond any device."""
+    """A peak in FLOP/s or bytes/s; None for a value that is no number, zero, or beyond any device."""
     is_one = isinstance(value, int | float) and _LEAST_PEAK <= value <= _MOST_PEAK
     return float(value) * factor if is_one and isinstance(value, int | float) else None
 
@@ -151,10 +151,10 @@ def device_info(plane: Plane) -> DeviceInfo:
 
 
 def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple[str, ...]]:
-    """One device for several cores: each figure of the first core that has it, and what to say where cores differ.
+    """Describes the device of several cores; each figure comes from the first core that has it.
 
     Returns:
-        None without any core; sentences on figures of which cores have different ones.
+        The device, None without any core; and sentences on the figures in which cores differ.
     """
     if not infos:
         return None, ()
@@ -176,7 +176,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False) -> O
 
     Args:
         category: the op's `hlo_category`, or None.
-        name: the op's short name; tells what an asynchronous op or a custom call is about.
+        name: the op's short name; it tells what an asynchronous op or a custom call does.
         has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
     """
     if not category or category.lower() == "unknown":

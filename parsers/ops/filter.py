@@ -1,7 +1,7 @@
 """The language that filters the op tables: words, regexes and bounds on self time, all of which must hold.
 
-A filter is parsed once and asked for a mask over columns. A column's distinct texts are found once and kept with the
-columns; a term then looks at each distinct text once, however many rows have it.
+A text is parsed once into a filter, which makes masks over columns. The columns find their distinct texts once and keep
+them; a term looks at each distinct text once, however many rows have it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HELP: tuple[tuple[str, str], ...] = (
 LONGEST_PATTERN = 200
 """Most characters of a regex."""
 LONGEST_SEARCHED = 4000
-"""How much of a text a regex sees: time for `a.*b` grows with the square of a text that the profile chose."""
+"""A regex sees so many characters of a text, because the time for `a.*b` grows with the square of its length."""
 
 _SAMPLE = 1 << 16  # texts looked at to tell whether a column repeats itself
 _SHORT_REPEAT = 4
@@ -86,25 +86,25 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """A column as distinct texts; `codes` says which of them each row has, None where each row is taken as one."""
+    """A column as distinct texts. `codes` says which of them each row has; None where each row counts as distinct."""
 
     distinct: Sequence[str]
     codes: NDArray[np.int32] | None
 
     def rows(self, matches: Iterable[bool]) -> Mask:
-        """bool[n] over rows, from what was found of each distinct text."""
+        """bool[n] over rows, from one bool for each distinct text."""
         of_texts: Mask = np.fromiter(matches, np.bool_, len(self.distinct))
         return of_texts if self.codes is None else of_texts[self.codes]
 
 
 @dataclass(frozen=True, slots=True)
 class OpColumns:
-    """What a filter looks at; every sequence has one entry a row and must not change.
+    """The columns that a filter looks at; every sequence has one entry for each row and must not change.
 
     Attributes:
         name, category, framework_op, program: texts, empty where unknown.
         bound_by: what bounds the op in lower case (``compute``, ``vmem read``), ``unknown`` where nothing is counted.
-        source: gives source file and line of each row; called once, by the first ``src:`` term.
+        source: returns source file and line of each row; the first ``src:`` term calls it once.
         self_ps: int64[n]; self time in picoseconds.
         self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
     """
@@ -123,7 +123,7 @@ class OpColumns:
         return len(self.self_ps)
 
     def texts(self, names: Sequence[str]) -> list[_Texts]:
-        """The distinct texts of some columns, found on first use; columns that are one object come once."""
+        """The distinct texts of some columns, found on first use; several columns that are one object come once."""
         for name in names:
             if name not in self._texts:
                 column = self._column(name)
@@ -193,7 +193,7 @@ class RegexTerm:
 
 @dataclass(frozen=True, slots=True)
 class TimeTerm:
-    """Self time is over, under, at least or at most `bound` picoseconds; compared exactly."""
+    """Self time is over, under, at least or at most `bound` picoseconds; it compares exactly."""
 
     relation: str
     bound: Fraction
@@ -270,7 +270,7 @@ class Filter:
 
 
 def parse_filter(text: str) -> Filter:
-    """The filter that a text means; `HELP` shows the language. Text of blanks alone matches everything.
+    """Parses a filter; `HELP` shows the language. A text of blanks alone matches everything.
 
     Raises:
         FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short.
@@ -318,7 +318,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _parser() -> ModuleType:
-    """Python's own parser of regexes: there is no public one, and `re` has no time limit."""
+    """Python's own parser of regexes; there is no public one, and `re` has no time limit."""
     return importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 

@@ -21,7 +21,7 @@ _MEMCPY = {
 
 @dataclass(frozen=True, slots=True)
 class FrameworkOp:
-    """A framework op: `name` as shown, `type` such as ``dot_general`` or ``MatMul``, empty where it can't be told."""
+    """A framework op: its `name` as shown, and its `type` such as ``dot_general`` or ``MatMul``, empty if unknown."""
 
     name: str
     type: str
@@ -30,8 +30,8 @@ class FrameworkOp:
 def parse_framework_op(full_name: str) -> FrameworkOp:
     """Splits ``name:type``; the rules are those of XProf's ParseTfOpFullname, so that rows group as its rows do.
 
-    A type that is left out is derived from the last part of the name, without a numeric suffix. The details in brackets
-    of a JAX type are dropped. Names of tf.data stages (``Iterator::…``) have the type ``Dataset``.
+    Where the type is missing it is the last part of the name without a numeric suffix. A JAX type loses its details in
+    brackets. Names of tf.data stages (``Iterator::…``) have the type ``Dataset``.
     """
     name, colon, kind = full_name.partition(":")
     if not colon:

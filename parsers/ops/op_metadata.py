@@ -1,4 +1,4 @@
-"""What a plane's event metadata says of its HLO ops, as columns over chosen rows."""
+"""The stats of HLO ops in a plane's event metadata, as columns over chosen rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HBM, _CMEM, _VMEM = 1, 2, 3
 _READ, _WRITE = 1, 2
 
 TRAFFIC = ("hbm", "on_chip_read", "on_chip_write", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
-"""Columns of memory traffic; on-chip is every memory but HBM, so CMEM and VMEM are parts of it."""
+"""Columns of memory traffic. On-chip is every memory except HBM, so CMEM and VMEM are parts of it."""
 
 
 _MOST = float(2**64)
@@ -40,7 +40,7 @@ def is_count(values: Floats) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class OpSource:
-    """The metadata of one plane: of its events, and the names of their stats. Outlives the trace it was read from."""
+    """The metadata of one plane's events, and the names of their stats. It outlives the trace that it comes from."""
 
     events: MetadataTable
     stats: MetadataTable
@@ -52,7 +52,7 @@ class MetadataStats:
     Args:
         source: the plane's metadata.
         rows: int64[n], rows of `source.events`, -1 for an op without metadata.
-        names: the stats to read; others are not looked at.
+        names: the stats to read.
     """
 
     def __init__(self, source: OpSource, rows: Int64s, names: Sequence[str]) -> None:
@@ -71,14 +71,14 @@ class MetadataStats:
         return self._fields.kind[index], self._fields.value[index], self._fields.length[index]
 
     def unsigned(self, name: str) -> tuple[NDArray[np.uint64], Bools]:
-        """Integer ids and where there is a non-zero one."""
+        """uint64[n] ids, and bool[n], which of them are there and not 0."""
         kind, value, _ = self._column(name)
         out = np.zeros(self._n, np.uint64)
         out[self._known] = np.where((kind == KIND_UINT64) | (kind == KIND_INT64), value, 0).view(np.uint64)
         return out, out != 0
 
     def number(self, name: str) -> Floats:
-        """Counts, NaN where the stat is missing, of another type or no count at all (see `is_count`)."""
+        """float64[n] counts; NaN where the stat is missing, of another type or no count (see `is_count`)."""
         kind, value, _ = self._column(name)
         out = np.full(self._n, np.nan)
         known = np.full(len(self._known), np.nan)
@@ -99,7 +99,7 @@ class MetadataStats:
         return out
 
     def texts(self, name: str) -> list[str | None]:
-        """Texts; references are looked up."""
+        """The text of each row; it resolves references."""
         out = [None if raw is None else text(raw) for raw in self._bytes(name)]
         kind, value, _ = self._column(name)
         names: dict[int, str | None] = {}
@@ -127,7 +127,7 @@ class MetadataStats:
 
 
 def _traffic(raw: bytes) -> tuple[int, ...] | None:
-    """One breakdown in the order of TRAFFIC; None where it is damaged."""
+    """Reads one breakdown, in the order of TRAFFIC; None where it is damaged."""
     try:
         access = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
     except DecodeError:

@@ -1,9 +1,9 @@
 """How fast work is done, against what the device can do at most: the roofline model, for ops, steps and programs alike.
 
 Formulas are XProf's (`op_metrics_to_record.h`, `op_stats_to_roofline_model.cc`), in bytes (not GiB) and fractions. Two
-things differ. FLOPS utilization is always at the device's nominal clock where the profile has a time scale (XProf does
-so on its op profile page, on its roofline page on demand). And any peak that the profile gives bounds an op; XProf's
-efficiency leaves VMEM out on devices whose VMEM is not merged with CMEM, while its `bound by` may name it there.
+things differ. FLOPS utilization is at the device's nominal clock wherever the profile has a time scale (XProf does so
+on its op profile page, and on its roofline page on demand). And every peak in the profile bounds an op; XProf's
+efficiency leaves out VMEM on devices whose VMEM is not merged with CMEM, although its `bound by` may name it there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
 
 WORK = ("flops", "model_flops", "bytes_accessed", *TRAFFIC)
-"""Columns of an array of work: FLOPs and bytes, NaN unknown."""
+"""Columns of an array of work: FLOPs and bytes; NaN where unknown."""
 
 WORK_COUNT = len(WORK)
 
@@ -45,8 +45,8 @@ class Rates:
         flops_utilization: float64[n]; fraction of the peak at the nominal clock, not capped: above 1 where work and
             time do not belong together, as for asynchronous ops.
         bandwidth_utilization: float64[n, len(TRAFFIC)]; fraction of each memory's peak, not capped.
-        operational_intensity, hbm_intensity: float64[n]; FLOPs by byte of all memory traffic, and of HBM traffic.
-        bound_by: int64[n]; index into BOUNDS of the resource used most, UNKNOWN_BOUND where none is known to be used.
+        operational_intensity, hbm_intensity: float64[n]; FLOPs per byte of all memory traffic, and of HBM traffic.
+        bound_by: int64[n]; index into BOUNDS of the resource used most; UNKNOWN_BOUND where none is known to be used.
         efficiency: float64[n]; utilization of that resource: how near the op is to the roof.
     """
 
@@ -62,7 +62,7 @@ class Rates:
     efficiency: Floats
 
     def bound_name(self, row: int) -> str:
-        """What bounds a row, ``unknown`` where that is not known."""
+        """What bounds a row; ``unknown`` where nothing tells."""
         return _BOUND_NAMES[int(self.bound_by[row])]
 
     def bound_names(self) -> list[str]:
@@ -73,7 +73,7 @@ class Rates:
 def work_of(table: OpTable) -> Floats:
     """float64[n, WORK_COUNT]: each op's work over all its occurrences, NaN for ops that only hold others.
 
-    What a `while` or `call` does is what the ops inside it do; counted for both, it would count twice.
+    A `while` or `call` does what the ops inside it do; counting both would count that work twice.
     """
     work = _counted(table)
     work[holds_ops(table)] = np.nan
@@ -81,7 +81,7 @@ def work_of(table: OpTable) -> Floats:
 
 
 def _counted(table: OpTable) -> Floats:
-    """The counts of each op: op by op, HBM's too, so that the work of several ops is the sum of theirs."""
+    """The counts of each op. HBM's bytes are per op too, so that the work of several ops is the sum of theirs."""
     columns = (table.flops, table.model_flops, table.bytes_accessed)
     work = np.concatenate([np.stack(columns, axis=1), table.traffic], axis=1)
     work[:, WORK.index("hbm")] = table.hbm_bytes
@@ -89,7 +89,7 @@ def _counted(table: OpTable) -> Floats:
 
 
 def summed_rows(values: Floats, group: Int64s, count: int) -> Floats:
-    """float64[count, k]: sums of the rows [n, k] of each group, column by column; NaN where no row of a group knows."""
+    """float64[count, k]: sums of each group's rows [n, k], column by column; NaN where no row has a value."""
     out = np.full((count, values.shape[1]), np.nan)
     for column in range(values.shape[1]):
         known = np.isfinite(values[:, column])
@@ -100,7 +100,7 @@ def summed_rows(values: Floats, group: Int64s, count: int) -> Floats:
 
 
 def feeds(table: OpTable) -> Bools:
-    """bool[n]: which ops bring input from the host or send output there."""
+    """bool[n]: which ops bring input from the host or send output to it."""
     return np.array([category in INFEED_AND_OUTFEED for category in table.category], np.bool_)
 
 
@@ -148,12 +148,12 @@ def rates(work: Floats, total_ps: Floats, normalized_ps: Floats, peaks: Peaks) -
 
 
 def table_rates(table: OpTable, peaks: Peaks) -> Rates:
-    """Rates of each op over its total time, the ops inside it included (as its counts include theirs)."""
+    """Rates of each op over its total time, which includes the ops inside it, as its counts do."""
     return rates(_counted(table), table.total_ps.astype(np.float64), table.normalized_ps, peaks)
 
 
 def _finite(values: Floats) -> Floats:
-    """Absurd peaks and counts make rates that no double holds: NaN."""
+    """Turns rates that no double holds into NaN; absurd peaks and counts make such rates."""
     return np.where(np.isfinite(values), values, np.nan)
 
 

@@ -1,4 +1,4 @@
-"""Time and work by HLO op, one row an op, as columns; and the texts that the profile has of each, on demand."""
+"""Time and work by HLO op as columns, one row for each op, and the ops' texts in the profile on demand."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ class OpTable:
     """One row for each distinct HLO op.
 
     Attributes:
-        program_id, symbol_id: uint64[n]; 0 with `has_ids` False for an op that the profile doesn't identify.
-        has_ids: bool[n].
+        program_id, symbol_id: uint64[n]; both 0 for an op that the profile does not identify.
+        has_ids: bool[n]; whether the profile identifies the op.
         name: short name of the op (``fusion.7``).
         category: HLO category, None where missing.
         framework_op: the `tf_op` stat (``jit(f)/…/dot_general:``), empty where missing.
         occurrences: int64[n].
         total_ps, self_ps, minimum_ps: int64[n]; sums over occurrences, and the shortest one.
-        normalized_ps: float64[n]; total time at the device's nominal clock (each event's time by its
-            `Time Scale Multiplier`); the total time where the profile has no multipliers.
+        normalized_ps: float64[n]; total time at the device's nominal clock: each event's time multiplied by its
+            `Time Scale Multiplier`, as far as the profile has multipliers.
         has_time_scale: whether any op event had a multiplier.
-        dma_stall_ps: float64[n]; time stalled by DMA, NaN where no event says.
-        flops, model_flops, bytes_accessed: float64[n]; over all occurrences, NaN where the profile has none.
-        traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory, NaN where the profile has no breakdown.
-        source: int64[n]; which of `sources` knows the op's texts, -1 for none; metadata_row: the row there.
+        dma_stall_ps: float64[n]; time stalled by DMA; NaN where no event tells it.
+        flops, model_flops, bytes_accessed: float64[n]; work over all occurrences; NaN where the profile has none.
+        traffic: float64[n, len(TRAFFIC)]; bytes over all occurrences by memory; NaN where the profile has none.
+        source: int64[n]; which of `sources` has the op's texts, -1 for none.
+        metadata_row: int64[n]; the op's row in that source.
         sources: event metadata of the planes that the rows come from.
     """
 
@@ -67,7 +68,7 @@ class OpTable:
     def hbm_bytes(self) -> Floats:
         """float64[n]: bytes to and from HBM over all occurrences, NaN where unknown.
 
-        Where the profile does not break an op's bytes down by memory all of them count as HBM's, as in XProf's tables.
+        Where the profile does not tell an op's bytes by memory, all of them count as HBM's, as in XProf's tables.
         """
         return np.where(np.isnan(self.traffic).all(axis=1), self.bytes_accessed, self.traffic[:, 0])
 
@@ -84,7 +85,7 @@ class OpTable:
         return replace(self, **columns)
 
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
-        """A text stat of each row's event metadata (``source``, ``deduplicated_name``), empty where it has none."""
+        """A text stat of each row's event metadata (``source``, ``deduplicated_name``); empty where there is none."""
         chosen = np.arange(len(self)) if rows is None else rows
         out = [""] * len(chosen)
         source = self.source[chosen]
@@ -115,7 +116,7 @@ class FrameworkGroups:
     """HLO ops by the framework op that they stem from; an op without one stands for itself.
 
     Attributes:
-        name, type: of each group; type `UNKNOWN_TYPE` where the profile does not tell.
+        name, type: name and type of each group; `UNKNOWN_TYPE` where the profile does not tell the type.
         group: int64[n], the group of each op.
     """
 
@@ -125,7 +126,7 @@ class FrameworkGroups:
 
 
 def framework_groups(table: OpTable) -> FrameworkGroups:
-    """Groups the ops of a table, in the order in which their framework ops come up."""
+    """Groups the ops of a table by framework op, in the order in which these occur."""
     number: dict[str, int] = {}
     types: list[str] = []
     parsed = {full: parse_framework_op(full) for full in dict.fromkeys(table.framework_op) if full}
@@ -141,16 +142,16 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
 
 
 def most_frequent(group: Int64s, occurrences: Int64s, count: int) -> Int64s:
-    """int64[count]: occurrences of each group's most frequent op, which XProf takes for those of the framework op."""
+    """int64[count]: how often each group's most frequent op occurs, which XProf takes as the framework op's number."""
     out = np.zeros(count, np.int64)
     np.maximum.at(out, group, occurrences)
     return out
 
 
 def merge_tables(tables: Sequence[OpTable]) -> OpTable:
-    """Adds the rows of several cores or hosts: by program id and symbol id, ops without ids by program id and name.
+    """Adds up rows of several cores or hosts by program id and symbol id, or by program id and name without ids.
 
-    What an op's metadata says is taken from the first part that says it.
+    An op's metadata comes from the first table that has it.
     """
     tables = [table for table in tables if len(table)]
     if not tables:
@@ -205,7 +206,7 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
 def _first_known(
     values: Sequence[str | None], order: NDArray[np.intp], first: NDArray[np.intp]
 ) -> Iterator[str | None]:
-    """The first of each group's values that is not empty; group i is `order[first[i]:first[i + 1]]`."""
+    """Yields each group's first value that is not empty; group i is `order[first[i]:first[i + 1]]`."""
     borders = [*first.tolist(), len(order)]
     for begin, end in pairwise(borders):
         value = values[order[begin]]
@@ -216,7 +217,7 @@ def _first_known(
 
 
 def _kept_sources(tables: Sequence[OpTable], lead: NDArray[np.intp]) -> tuple[Int64s, tuple[OpSource, ...]]:
-    """The sources that the rows `lead` refer to, and which of them each refers to; the others' bytes can go."""
+    """The sources that the rows `lead` refer to, and which one each refers to; the others need not be kept."""
     everyone = [source for table in tables for source in table.sources]
     shift = np.cumsum([0, *(len(table.sources) for table in tables)])
     moved = [np.where(table.source < 0, -1, table.source + first) for table, first in zip(tables, shift, strict=False)]

@@ -43,8 +43,8 @@ _PARTS = ("host", "device", "communication")
 class Latency:
     """One session, or the average of some, in picoseconds.
 
-    The parts add up to the total, unless device time is unknown. `queued_ps` is the time after a launch in which the core
-    was busy with earlier runs; only launches have it.
+    The parts add up to the total, unless device time is unknown. `queued_ps` is the time after a launch in which the
+    core was busy with earlier runs; only launches have it.
     """
 
     total_ps: float

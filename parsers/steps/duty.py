@@ -1,4 +1,4 @@
-"""Duty cycle: in how much of a chip's time at least one of its cores works (`duty_cycle_tracker.cc`)."""
+"""The duty cycle: the share of a chip's time in which at least one of its cores works (`duty_cycle_tracker.cc`)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class CoreDuty:
 
     Attributes:
         chip: the chip.
-        span: hull of op and module events (host-aligned time); None without any.
+        span: from the first op or module event to the last (host-aligned time); None without any.
         active_ps: time in which the core works (`on_duty`); unset for a chip with several cores.
-        active: the same as disjoint intervals, for a chip with several cores; None for a chip with one.
+        active: the same as disjoint intervals, for a chip with several cores; None for a chip with one core.
     """
 
     chip: str
@@ -46,7 +46,7 @@ class CoreDuty:
 
 @dataclass(frozen=True, slots=True)
 class ChipDuty:
-    """Time in which at least one core of a chip works, and the whole time it was watched, in picoseconds."""
+    """Time in which at least one core of a chip works, and the whole time that the profile covers, in picoseconds."""
 
     active_ps: int
     total_ps: int
@@ -56,7 +56,7 @@ def core_duty(chip: str, ops: CoreOps, runs: ModuleRuns, is_crowded: bool) -> Co
     """What a core adds to its chip's duty cycle.
 
     Args:
-        is_crowded: the chip has several cores, so that it needs the union of their intervals and not just a sum.
+        is_crowded: whether the chip has several cores, and needs the union of their intervals and not just a sum.
     """
     first, last = hull([(ops.event_start_ps, ops.event_end_ps), (runs.start_ps, runs.end_ps)])
     active: Intervals | None = None
@@ -72,12 +72,12 @@ def core_duty(chip: str, ops: CoreOps, runs: ModuleRuns, is_crowded: bool) -> Co
 
 
 def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> Intervals:
-    """When a core works: an op runs, and the one that began last is none that waits or moves data for the host.
+    """When a core works: an op runs, and the op that began last neither waits nor moves data for the host.
 
-    So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do.
+    So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do work.
 
     Args:
-        start, end: int64[n], of the core's op events.
+        start, end: int64[n], spans of the core's op events.
         is_off: bool[n], which of them are off duty.
 
     Returns:
@@ -97,7 +97,7 @@ def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> Intervals:
 
 
 def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDone | None = None) -> list[Intervals]:
-    """Spans of the events of each line of that name; by the device's clock where asked for."""
+    """Spans of the events of each line of that name; with `device` by the device's clock."""
     spans = []
     for line in plane.lines:
         if line.name == name:
@@ -116,7 +116,7 @@ def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
 
 
 def union_of(spans: Sequence[Intervals]) -> Intervals:
-    """When an event of any of some lines ran: disjoint intervals in order."""
+    """When an event of any of these lines ran: disjoint intervals in order."""
     none = no_ints()
     starts = np.concatenate([none, *(start for start, _ in spans)])
     ends = np.concatenate([none, *(end for _, end in spans)])
@@ -124,7 +124,7 @@ def union_of(spans: Sequence[Intervals]) -> Intervals:
 
 
 def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:
-    """Duty cycle by chip: what at least one of its cores works on, over their hull; SparseCores count as cores."""
+    """The duty cycle of each chip, over the hull of its cores' events; SparseCores count as cores."""
     chips: dict[str, list[tuple[Intervals, tuple[int, int] | None]]] = {}
     duty = []
     for core in cores:
@@ -146,7 +146,7 @@ def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | Non
 
 
 def _sparse_activity(plane: Plane, on_chunk: ChunkDone | None) -> tuple[Intervals, tuple[int, int] | None]:
-    """Active intervals and hull of a SparseCore; all its ops count as work."""
+    """A SparseCore's active intervals and hull; all its ops count as work."""
     ops = line_spans(plane, SPARSE_OPS_LINE, on_chunk=on_chunk)
     first, last = hull([*ops, *line_spans(plane, SPARSE_MODULES_LINE)])
     return union_of(ops), (first, last) if last > first else None

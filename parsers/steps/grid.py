@@ -1,13 +1,13 @@
 """Steps over several cores and hosts: which belong together, and where their time went.
 
-Steps of a host's cores are matched by name, where names repeat by time; a step that a core lacks is left out, as in
-XProf. So is a step in which a core ran no op although another did: its ops were lost. A core that ran nothing in any
-step, as a chip that the program does not use, takes no part. A first or last step that the capture cut into is left out
-too, and named: XProf counts it.
+It matches the steps of a host's cores by name, or by time where names repeat. As in XProf it leaves out a step that a
+core lacks, and also a step in which a core ran no op although another did: that core's ops were lost. A core that ran
+nothing in any step, such as a chip that the program does not use, takes no part. It leaves out and names a first or
+last step that the capture cut into; XProf counts it.
 
-Steps of several hosts are matched by name as well, as long as names don't repeat and the steps so matched run at the
-same time. Else they are matched by time, as XProf does (`step_intersection.cc`): with the offset at which most of the
-hosts' spans overlap.
+It matches the steps of several hosts by name too, as long as names do not repeat and the matched steps run at the same
+time. Otherwise it matches them by time, as XProf does (`step_intersection.cc`), with the offset at which the hosts'
+spans overlap most.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ InputSource = Literal["infeed", "host"]
 """What tells the time that a step waits for input: infeed ops, or idle time while the host waits for input."""
 
 _STEADY = 0.9
-"""A first or last step is cut where it has less than this share of the others' ops and time, which have nearly all."""
+"""A first or last step is cut if it has less than this share of the others' ops and time."""
 
 _MOST_NAMED = 4  # cores in a sentence
 _LEAST_STEPS_TO_TELL = 4
@@ -51,22 +51,23 @@ class StepGrid:
     """The steps that all cores share.
 
     Attributes:
-        names: one a step.
-        source: markers or inferred periods.
+        names: name of each step.
+        source: whether steps are marked or inferred.
         start_ps: int64[steps], the earliest core's start.
         duration_ps: int64[cores, steps].
-        part_ps: int64[cores, steps, PART_COUNT], columns as in `step_times`; where the program has no infeed ops INFEED
-            is the idle time in which the host waited for input or sent it. None is more than the step, although an op
-            may outlast it.
-        class_ps: int64[cores, steps, len(OP_CLASSES)], idle included; it adds up to the duration.
+        part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
+            ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
+            although an op may outlast it.
+        class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
         work, feed_work: float64[cores, steps, WORK_COUNT].
-        all_reduce: for each core the step, id and duration of its all-reduces, as in `CoreStepTimes`.
-        slow_ops: what the slowest step has more of, of the core where that is most.
-        core_names: ``host:ordinal`` of each core; hosts: int64[cores], which host it belongs to.
-        input_source: what INFEED stems from; None where nothing tells.
-        sparse_core: float64[3, steps], as `sparse_core_times` has it; None without SparseCores with steps.
-        dropped: steps of some core that another one lacks.
-        incomplete: sentences on what else was left out: cores, steps with lost ops, steps that the capture cut into.
+        all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
+        slow_ops: the ops that the slowest step has most more of, on the core where that is most.
+        core_names: ``host:ordinal`` of each core.
+        hosts: int64[cores], the host of each core.
+        input_source: what INFEED is measured by; None where nothing tells.
+        sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
+        dropped: number of steps that some cores have and others lack.
+        incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
     """
 
     names: tuple[str, ...]
@@ -114,10 +115,10 @@ class StepGrid:
 def align(
     cores: Sequence[CoreStepTimes], source: StepSource, core_names: Sequence[str], input_source: InputSource | None
 ) -> StepGrid | None:
-    """Matches the steps of a host's cores, by name where each core's names are unique, else by time or in lock step.
+    """Matches the steps of a host's cores by name where each core's names are unique, else by time or in lock step.
 
     Returns:
-        None where there is nothing to match: no core with steps, or no step on all that have some.
+        None where there is nothing to match: no core has steps, or no step is on all cores with steps.
     """
     taking = _taking_part(cores)
     if not taking:
@@ -163,7 +164,7 @@ def align(
 
 
 def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
-    """The cores that have steps, and ops in them where any core has."""
+    """The cores that have steps, and have ops in them if any core has."""
     marked = [index for index, core in enumerate(cores) if len(core.steps)]
     return [index for index in marked if cores[index].op_count.any()] or marked
 
@@ -178,7 +179,7 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:
-    """Leaves out steps in which some core ran no op and another did, unless that is all of them."""
+    """Leaves out steps in which one core ran no op and another did, unless these are all steps."""
     lost = (op_count.min(axis=0) == 0) & (op_count.max(axis=0) > 0)
     count = int(lost.sum())
     if not count or count == len(grid):
@@ -189,7 +190,7 @@ def _without_lost_ops(grid: StepGrid, op_count: Int64s) -> StepGrid:
 
 
 def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
-    """Where each core has the steps that all run at once; in lock step where that is less than half of them."""
+    """Where each core has the steps that all cores run at once; in lock step where these are less than half."""
     fewest = min(cores, key=len)
     middle = fewest.start_ps + (fewest.end_ps - fewest.start_ps) // 2
     index = np.stack([place(middle, core.start_ps, core.end_ps) for core in cores])
@@ -205,7 +206,7 @@ def _repeats(names: Sequence[str]) -> bool:
 
 
 def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
-    """The names that all have, in the first one's order, and where each has them."""
+    """The names that all cores have, in the first core's order, and where each core has them."""
     shared = set(names[0]).intersection(*names[1:])
     kept = tuple(name for name in names[0] if name in shared)
     places = [{name: index for index, name in reversed(list(enumerate(of_core)))} for of_core in names]
@@ -215,7 +216,7 @@ def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDAr
 def _renumbered(
     entries: tuple[Int64s, Int64s, Int64s], rows: NDArray[np.intp], count: int
 ) -> tuple[Int64s, Int64s, Int64s]:
-    """All-reduces of a core with the numbers that steps have among `rows`; those of other steps are left out."""
+    """Numbers a core's all-reduces by their steps' places in `rows`; leaves out those of other steps."""
     number = np.full(count, -1, np.int64)
     number[rows] = np.arange(len(rows))
     step, ids, duration = entries
@@ -225,9 +226,9 @@ def _renumbered(
 
 
 def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int64s]:
-    """Leaves out a first or last step that the capture cut into: one with fewer ops and less time than all others.
+    """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
-    Only where the other steps have nearly as many ops as each other; marked steps only, as a period is never cut.
+    It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
 
     Returns:
         The grid, and the ops of its steps.
@@ -255,7 +256,7 @@ def _without_cut_steps(grid: StepGrid, op_count: Int64s) -> tuple[StepGrid, Int6
 def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     """The steps that the cores of all hosts share.
 
-    Hosts with nothing in common with the first are left out by the caller's choice of grids; here each has a step.
+    The caller leaves out hosts that have nothing in common with the first; here each host has a step.
 
     Returns:
         A grid without steps where the hosts share none.
@@ -286,7 +287,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
 
 
 def _matched(grids: Sequence[StepGrid]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
-    """Steps that belong together: their names and where each host has them."""
+    """The steps that belong together: their names, and where each host has them."""
     by_time = _by_time(grids)
     if not any(_repeats(grid.names) for grid in grids):
         names, by_name = _by_name([grid.names for grid in grids])
@@ -311,7 +312,7 @@ def _overlap(grids: Sequence[StepGrid], index: Sequence[NDArray[np.intp]]) -> in
 
 
 def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
-    """Where each host has the steps that all have: by the offset against the shortest host with the most overlap."""
+    """Where each host has the shared steps, by the offset to the shortest host with the most overlap."""
     whole = [int((_spans(grid)[1]).max() - grid.start_ps.min()) for grid in grids]
     chief = grids[int(np.argmin(whole))]
     offsets = [_best_offset(chief, grid) for grid in grids]
@@ -322,7 +323,7 @@ def _by_time(grids: Sequence[StepGrid]) -> list[NDArray[np.intp]]:
 
 
 def _best_offset(chief: StepGrid, other: StepGrid) -> int:
-    """Index in the chief less index in the other host, for the same step."""
+    """A step's index in the chief minus its index in the other host."""
     if chief is other:
         return 0
     chief_start, chief_end = _spans(chief)
@@ -339,11 +340,11 @@ def _best_offset(chief: StepGrid, other: StepGrid) -> int:
 def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
     """Where each step's time went over all cores.
 
-    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute holds. The rest are
-    XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), every core with the slowest core's step time: infeed is the
-    core that waits most, compute the least busy core, outfeed the mean, host transfer the most, idle what is left of
-    the step (never below 0). All-reduces: of the core with the largest sum, the shortest duration of each over all
-    cores is its compute, the rest synchronisation.
+    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute includes. The rest
+    are XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), with the slowest core's step time for all: infeed is
+    that of the core that waits most, compute that of the least busy core, outfeed the mean, host transfer the longest,
+    and idle the rest of the step (never below 0). All-reduces are those of the core with the largest sum; the shortest
+    duration of each over all cores is its compute, the rest synchronisation.
     """
     step = grid.longest_ps.astype(np.float64)
     infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
@@ -373,7 +374,7 @@ def breakdowns(grid: StepGrid) -> tuple[StepBreakdown, ...]:
 
 
 def _all_reduce(grid: StepGrid) -> tuple[Floats, Floats]:
-    """Compute and synchronisation time of all-reduces in each step, of the core whose all-reduces take longest."""
+    """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
     count, cores = len(grid), len(grid.all_reduce)
     core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
     step, ids, duration = (np.concatenate([part[column] for part in grid.all_reduce]) for column in range(3))

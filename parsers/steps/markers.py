@@ -1,8 +1,8 @@
 """Where steps begin and end on one core.
 
-Markers are the events of a core's `Steps` line. A profile of a program that runs several HLO modules a step has a
-marker for each; those that one host step launched are one step (see `parsers.steps.groups.groups`), and a marker that
-no host step launched is none, as long as others are (XProf's `MergeHostSteps`). Where no core has a marker, steps are
+Markers are the events of a core's `Steps` line. A program that runs several HLO modules a step has a marker for each
+module; the markers that one host step launched are one step (see `parsers.steps.groups.groups`). A marker that no host
+step launched is no step, as long as others are (XProf's `MergeHostSteps`). Where no core has a marker, steps are
 inferred: a step is the time from one start of the busiest HLO module to its next start.
 """
 
@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
 
 MINIMUM_RUNS = 3
-"""Runs of a module from which on its periods are taken as steps."""
+"""A module must run so often for its periods to count as steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class CoreSteps:
     """The steps of one core, in order of time, not overlapping.
 
     Attributes:
-        names: one a step.
+        names: name of each step.
         start_ps, end_ps: int64[n], on the trace's clock.
-        duration_ps: int64[n], by the device's own clock where the markers have it; the two drift apart by some 0.03 %.
+        duration_ps: int64[n], by the device's own clock where the markers have it; the clocks drift by some 0.03 %.
     """
 
     names: tuple[str, ...]
@@ -60,8 +60,8 @@ class HostSteps:
     """Which host step launched each marker of a core.
 
     Attributes:
-        group: int64[n], in the order of the file, -1 for none.
-        step_numbers: number that the program gave a group's step, for those that have one.
+        group: int64[n], each marker's group in file order, -1 for none.
+        step_numbers: the number that the program gave a group's step, where it gave one.
     """
 
     group: Int64s
@@ -70,7 +70,7 @@ class HostSteps:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Events of a line in order of start; `device_start` and `device_end` by the device's clock."""
+    """Events of a line in order of start; `device_start` and `device_end` are by the device's clock."""
 
     name: list[str]
     start: Int64s
@@ -81,7 +81,7 @@ class _Marks:
 
 
 def _marks(plane: Plane, line_name: str, stats: Sequence[str] = ()) -> _Marks:
-    """The events of a line (several lines of one name are taken together), in order of start."""
+    """The events of a line in order of start; several lines of one name count as one."""
     names: list[str] = []
     spans: list[tuple[Int64s, ...]] = []
     for line in plane.lines:
@@ -106,7 +106,7 @@ def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: s
     """The steps that a core's `Steps` line marks; none where it has no such line or it is empty.
 
     Args:
-        host_steps: which host step launched each marker; None where that is not known of any.
+        host_steps: which host step launched each marker; None where that is unknown.
     """
     marks = _marks(plane, line_name, DEVICE_SPAN)
     kept = np.flatnonzero(marks.end > marks.start)
@@ -130,9 +130,9 @@ def marked_steps(plane: Plane, host_steps: HostSteps | None = None, line_name: s
 
 
 def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first marker of each run of markers of one group, and the one that ends last.
+    """The first marker of each run of markers of one group, and the marker that ends last.
 
-    Those without a group are left out, unless all are.
+    It leaves out markers without a group, unless none has one.
     """
     if not (group >= 0).any():
         every = np.arange(len(group))
@@ -146,7 +146,7 @@ def _merged(group: Int64s, end: Int64s) -> tuple[NDArray[np.intp], NDArray[np.in
 
 
 def _step_name(host_steps: HostSteps, group: int, marker: str) -> str:
-    """The number that the program gave the step, else the marker's own name."""
+    """The number that the program gave the step, else the marker's name."""
     number = host_steps.step_numbers.get(group)
     return marker if number is None else str(number)
 
@@ -160,7 +160,7 @@ def module_runs(plane: Plane) -> ModuleRuns:
 def busiest_module(runs: Sequence[ModuleRuns]) -> tuple[str, float] | None:
     """The module with the most time over all cores that ran often enough on each, and its share of module time.
 
-    Cores that ran no module at all, as chips that the program does not use, don't count.
+    Cores that ran no module, such as chips that the program does not use, do not count.
     """
     runs = [core for core in runs if core.name]
     totals: dict[str, int] = {}

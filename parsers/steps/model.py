@@ -1,4 +1,4 @@
-"""What is known of steps: their times over all cores, and where one step's time went."""
+"""Steps as plain values: their times over all cores, and where one step's time went."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class StepTime:
 
     Attributes:
         average_ps, median_ps, minimum_ps, maximum_ps: over the steps.
-        standard_deviation_ps: of the sample (n - 1); 0 for one step, as XProf prints it.
+        standard_deviation_ps: standard deviation of the sample (n - 1); 0 for one step, as XProf prints it.
         count: number of steps.
-        source: `steps` for markers, `modules` for inferred periods.
-        note: one sentence on how sure an inferred figure is; empty for markers.
+        source: `steps` for marked steps, `modules` for inferred periods.
+        note: a sentence on how sure an inferred figure is; empty for marked steps.
     """
 
     average_ps: float
@@ -35,8 +35,9 @@ class StepTime:
 class StepBreakdown:
     """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps.grid`).
 
-    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is time in infeed ops,
-    or without any the idle time in which the host waited for input. `sparse_core_ps` waits for an embedding core.
+    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is the time in infeed
+    ops, or, without any, the idle time in which the host waited for input. `sparse_core_ps` is waiting for an embedding
+    core.
     """
 
     compute_ps: float
@@ -57,7 +58,7 @@ class StepBreakdown:
 class GenericBreakdown:
     """Where one step's time went on GPUs, in picoseconds: each moment counts for the most important thing that one did.
 
-    Time of the host (compute, launching kernels, compiling) is not told apart; it is part of `all_other_ps`.
+    The host's time (compute, launching kernels, compiling) is part of `all_other_ps`.
     """
 
     device_compute_ps: float

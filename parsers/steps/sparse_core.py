@@ -22,10 +22,10 @@ def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, dura
     As in XProf, a SparseCore computes whenever it is not idle. NaN for a step that no SparseCore has.
 
     Args:
-        names, start_ps, duration_ps: of the TensorCores' steps, in order of time.
+        names, start_ps, duration_ps: the TensorCores' steps, in order of time.
 
     Returns:
-        None without SparseCores with steps.
+        The times; None where no SparseCore has steps.
     """
     end_ps = start_ps + duration_ps
     end_ps = np.minimum(end_ps, np.append(start_ps[1:], end_ps[-1:]))
@@ -39,7 +39,7 @@ def sparse_core_times(trace: Trace, names: Sequence[str], start_ps: Int64s, dura
 
 
 def together(parts: Sequence[Floats]) -> Floats | None:
-    """The same over several SparseCores or hosts; None for none."""
+    """Joins such times of several SparseCores or hosts; None without any."""
     if not parts:
         return None
     every = np.stack(parts)
@@ -58,7 +58,7 @@ def _times(plane: Plane, steps: CoreSteps) -> Floats:
 
 
 def _same_steps(steps: CoreSteps, names: Sequence[str], start_ps: Int64s, end_ps: Int64s) -> NDArray[np.intp]:
-    """Where a SparseCore has each step, -1 for nowhere: by name as long as that fits in time, else by time.
+    """Where a SparseCore has each step, -1 for nowhere: by name where that fits in time, else by time.
 
     A TensorCore's steps have the numbers that the program gave them, where it gave any, and not their markers' names.
     """

@@ -24,7 +24,7 @@ COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT 
 PART_COUNT = 7
 
 SPARSE_CORE_OUTFEED = 7
-"""A part on the way only: what a core sends to its embedding core tells how long it waits for that one."""
+"""A part only on the way: the time of sending to an embedding core tells how long the core waits for it."""
 
 _PARTS = {
     "infeed": INFEED,
@@ -43,13 +43,13 @@ INFEEDS = frozenset({"infeed", "sparsecorev0 infeed"})
 """HLO categories of ops that wait for input."""
 
 _DENSE = 4
-"""Cells of a table of steps by ops, an event, up to which such a table is the cheapest way to sum by step."""
+"""A table of steps by ops is the cheapest way to sum by step up to so many cells per event."""
 
 _MOST_SLICES = 1 << 14
-"""Steps up to which it is cheaper to take them one by one than to look up each event's step."""
+"""Up to so many steps it is cheaper to go step by step than to look up each event's step."""
 
 SLOW_STEP = 1.15
-"""A step is slow from this multiple of the median on."""
+"""A step is slow from this multiple of the median step on."""
 
 _SLOW_OPS = 5
 
@@ -70,13 +70,13 @@ class CoreStepTimes:
     Attributes:
         steps: the core's steps.
         part_ps: int64[steps, PART_COUNT], columns COMPUTE, INFEED and so on.
-        class_ps: int64[steps, len(OP_CLASSES)], the same time by class of op, and what is left of the step as idle.
+        class_ps: int64[steps, len(OP_CLASSES)], the same time by class of op; the rest of the step is idle.
         input_ps: int64[steps], idle time in which the host waited for input or sent it.
-        op_count: int64[steps], op events that start in each step.
-        work, feed_work: float64[steps, WORK_COUNT], what the ops that start in each step do (`roofline.work_of`), and
-            what of it infeed and outfeed ops do.
+        op_count: int64[steps], number of op events that start in each step.
+        work, feed_work: float64[steps, WORK_COUNT], work of the ops that start in each step (`roofline.work_of`), and
+            the part of it that infeed and outfeed ops do.
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], one entry for each all-reduce event inside a step.
-        slow_ops: what the slowest step has more of than the median step, where it is slow.
+        slow_ops: the ops that the slowest step has more of than the median step, where it is slow.
     """
 
     steps: CoreSteps
@@ -101,8 +101,8 @@ def core_step_times(
     """Adds up the self time of a core's ops by step, part and class.
 
     Args:
-        waits: disjoint intervals in order, in which the host waited for input or sent it.
-        busy: disjoint intervals in order, in which the core ran an op; needed where there are waits.
+        waits: disjoint intervals in order in which the host waited for input or sent it.
+        busy: disjoint intervals in order in which the core ran an op; needed where there are waits.
     """
     events, times = ops.events, ops.event_start_ps
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in ops.table.category], np.int64)
@@ -135,10 +135,10 @@ def core_step_times(
 
 
 def device_durations(start_ps: Int64s, end_ps: Int64s, ops: CoreOps) -> Int64s:
-    """int64[n]: how long some spans on the trace's clock are by the device's clock, as far as the ops tell.
+    """int64[n]: how long spans on the trace's clock are by the device's clock, as far as the ops tell.
 
     The profiler maps device times to the host's clock anew every now and then, so that a step may seem a quarter longer
-    or shorter than it is. An op has both times, which tells the device's time at a border inside or near it.
+    or shorter than it is. An op has both times, so it tells the device's time at a border inside or near it.
     """
     own, events = end_ps - start_ps, ops.events
     if not len(own) or len(events.key) < 2 or not is_sorted(ops.event_start_ps):
@@ -151,14 +151,14 @@ def device_durations(start_ps: Int64s, end_ps: Int64s, ops: CoreOps) -> Int64s:
 
 
 def on_device_clock(steps: CoreSteps, ops: CoreOps) -> CoreSteps:
-    """The same steps with durations by the device's clock, where only the ops have it and not what marks the steps."""
+    """Measures steps by the device's clock where only the ops have it, and not the steps' markers."""
     if not (steps.duration_ps == steps.end_ps - steps.start_ps).all():
         return steps
     return replace(steps, duration_ps=device_durations(steps.start_ps, steps.end_ps, ops))
 
 
 def _device_time(times: Int64s, ops: CoreOps) -> Int64s:
-    """Device times of some host times: those of the op under way, else between the ends of the ops around."""
+    """Device times of host times: from the op under way, else between the ends of the ops around."""
     outer = _outer(ops.event_end_ps)
     start, end = ops.event_start_ps[outer], ops.event_end_ps[outer]
     device_start, device_end = ops.events.start_ps[outer], ops.events.end_ps[outer]
@@ -176,7 +176,7 @@ def _device_time(times: Int64s, ops: CoreOps) -> Int64s:
 
 
 def _outer(end: Int64s) -> NDArray[np.intp]:
-    """Of events in order of start those that don't lie inside an earlier one."""
+    """The events, in order of start, that do not lie inside an earlier one."""
     latest = np.maximum.accumulate(end)
     return np.flatnonzero(np.append(True, end[1:] > latest[:-1]))
 
@@ -184,8 +184,8 @@ def _outer(end: Int64s) -> NDArray[np.intp]:
 def _with_sparse_core_wait(part_ps: Int64s) -> Int64s:
     """Splits the infeed from an embedding core into waiting and transforming.
 
-    Sending to that core is the same transformation as receiving from it, so what receiving takes beyond that is waiting
-    (`BreakdownSparseCoreV0Infeed`); the rest is compute.
+    Sending to that core is the same transformation as receiving from it. So the time that receiving takes beyond that
+    is waiting (`BreakdownSparseCoreV0Infeed`); the rest is compute.
     """
     out = part_ps[:, :PART_COUNT].copy()
     wait = np.maximum(part_ps[:, SPARSE_CORE_WAIT] - part_ps[:, SPARSE_CORE_OUTFEED], 0)
@@ -195,7 +195,7 @@ def _with_sparse_core_wait(part_ps: Int64s) -> Int64s:
 
 
 def _idle_within(steps: CoreSteps, waits: Intervals | None, busy: Intervals | None) -> Int64s:
-    """int64[steps]: time of each step inside some intervals in which the core ran no op, by the device's clock."""
+    """int64[steps]: time of each step inside `waits` in which the core ran no op, by the device's clock."""
     if waits is None or busy is None or not len(waits[0]) or not len(steps):
         return np.zeros(len(steps), np.int64)
     borders = distinct(np.concatenate([*waits, steps.start_ps, steps.end_ps]))  # no stretch between two crosses a step
@@ -237,7 +237,7 @@ def sum_by_step_and_kind(
 
 
 def _slow_ops(steps: CoreSteps, ops: CoreOps) -> tuple[SlowOp, ...]:
-    """What the slowest step has more of than the step in the middle, op by op, where it is slow."""
+    """The ops that the slowest step has more of than the median step, where it is slow."""
     if len(steps) < 3:
         return ()
     order = np.argsort(steps.duration_ps, kind="stable")
@@ -260,7 +260,7 @@ def work_by_step(steps: CoreSteps, ops: CoreOps, work: Floats) -> Floats:
     """float64[steps, WORK_COUNT]: work of the ops that start in each step; NaN where none of them has a count.
 
     Args:
-        work: float64[ops, WORK_COUNT], over all occurrences of each op. An occurrence counts with the mean of them.
+        work: float64[ops, WORK_COUNT], work of all occurrences of each op. Each occurrence counts with their mean.
     """
     key, times = ops.events.key, ops.event_start_ps
     known: Bools = np.isfinite(work)

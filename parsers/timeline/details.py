@@ -1,4 +1,4 @@
-"""Everything that a profile says of one event."""
+"""Everything that a profile tells about one event."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """What the metadata of an event's op says; None where it says nothing.
+    """What the metadata of an event's op tells; None where it tells nothing.
 
     Attributes:
-        framework_op: provenance, such as ``jit(f)/add:``.
+        framework_op: the framework op, such as ``jit(f)/add:``.
         source: ``file:line``.
         category: HLO category.
-        flops, bytes_accessed, hbm_bytes: of one occurrence, by the compiler's count.
-        program_id: of the compiled module that the op is in.
+        flops, bytes_accessed, hbm_bytes: work of one occurrence, as the compiler counts it.
+        program_id: program id of the compiled module that the op is in.
     """
 
     framework_op: str | None = None
@@ -44,7 +44,7 @@ class EventStats:
     """Every stat of an event.
 
     Attributes:
-        of_event, of_metadata: name and value; references are resolved to their text.
+        of_event, of_metadata: name and value of each stat; references are resolved to their text.
     """
 
     of_event: tuple[tuple[str, StatValue], ...]
@@ -52,7 +52,7 @@ class EventStats:
 
 
 def op_facts(track: Track, index: int) -> OpFacts:
-    """What the metadata of an event's op says; nothing for a derived event."""
+    """Reads what the metadata of an event's op tells; nothing for a derived event."""
     source, key = track.names.source, int(track.key[index])
     if source is None or key >= track.names.metadata_rows:
         return OpFacts()
@@ -74,7 +74,7 @@ def _known(value: float) -> float | None:
 
 
 def self_time(track: Track, index: int) -> int:
-    """An event's duration without what the events nested in it cover, picoseconds; asynchronous ones do not nest."""
+    """An event's duration without the events nested in it, in picoseconds; asynchronous events do not nest."""
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     lane = track.lane_of(index) + 1
     covered = busy_in_lane(track, lane, start, end) if lane < track.depth and track.kind != "async" else 0
@@ -82,19 +82,19 @@ def self_time(track: Track, index: int) -> int:
 
 
 def read_event_stats(path: str, track: Track, index: int) -> EventStats:
-    """Every stat of one event of a profile that need not be open.
+    """Opens a profile and reads every stat of one event.
 
     Raises:
-        ProfileError: the file can't be read any more.
+        ProfileError: the file cannot be read any more.
     """
     with closing(Trace.open(path)) as trace:
         return event_stats(trace, track, index)
 
 
 def event_stats(trace: Trace, track: Track, index: int) -> EventStats:
-    """Every stat of one event and of its metadata, as the file has them; nothing for a derived event.
+    """Reads every stat of one event and of its metadata; nothing for a derived event.
 
-    What is damaged is left out.
+    It leaves out damaged messages.
     """
     if track.is_derived:
         return EventStats((), ())

@@ -1,4 +1,4 @@
-"""A track of several lanes as one: at each instant the deepest event, which says most about what goes on."""
+"""Flattens a track of several lanes into one, with the deepest event at each instant, which tells most."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000
-"""Events in a window up to which it is flattened; beyond, its cells hide most of them anyhow."""
+"""A window is flattened up to so many events; with more of them its cells hide most of them anyway."""
 
 MANY_LANES = 48
-"""Lanes from which on all events of a track are gone through at once, and not lane by lane."""
+"""From so many lanes on it goes through all events of a track at once, and not lane by lane."""
 
 _FEW_A_LANE = 4000
-"""Unless a lane has that many, on average."""
+"""Unless a lane has so many events on average."""
 
 
 def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] | None:
-    """What of a track lies in a window, as a track of one lane.
+    """Flattens the part of a track that lies in a window into a track of one lane.
 
     Events of no duration last one picosecond here, so that they are not lost.
 
@@ -51,14 +51,14 @@ def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] 
 
 
 def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """Which event is the last in the list, at each instant: of a track's events that is the deepest.
+    """At each instant the event that is last in the list, which is the deepest of a track's events.
 
     Args:
-        start, end: int64[n], of events that last some time, in any order.
+        start, end: int64[n], spans of events that last some time, in any order.
 
     Returns:
-        int64[m], the instants at which any begins or ends; and for the stretch behind each of these the event, -1 for
-        none.
+        int64[m], the instants at which an event begins or ends; and the event in the stretch behind each of them, -1
+        for none.
     """
     borders = distinct(np.concatenate([start, end]))
     claims = np.full(len(borders), -1, np.int64)

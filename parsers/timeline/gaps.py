@@ -1,4 +1,4 @@
-"""When a track was idle, and how to get from one long gap to the next."""
+"""The gaps of a track, and the way from one long gap to the next."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import StepSpan, Timeline, Track
 
 LEAST_FRACTION = 0.05
-"""Of its step, what a gap lasts to be worth a look."""
+"""A gap is worth a look if it lasts this share of its step."""
 
 _OF_TRACE = 200
-"""Without steps it is this part of the trace."""
+"""Without steps it must last this fraction of the trace, one over it."""
 
 
 def gaps(track: Track, least_ps: int = 1) -> Intervals:
@@ -24,7 +24,7 @@ def gaps(track: Track, least_ps: int = 1) -> Intervals:
     An event of no duration fills no time, so it ends no gap.
 
     Args:
-        least_ps: what a gap lasts at least; one of no duration is none.
+        least_ps: the least duration of a gap, at least 1.
     """
     least = max(least_ps, 1)
     start = end = no_ints()
@@ -52,13 +52,13 @@ def next_gap(
 ) -> tuple[int, int] | None:
     """The next or previous long gap of a track: start and end; None where there is none.
 
-    A gap is long that lasts at least a fraction of the step that its middle lies in; between steps, of the median step;
-    without steps, a 200th of the trace.
+    A long gap lasts at least a fraction of the step that its middle lies in, or of the median step between steps, or
+    without steps a 200th of the trace.
 
     Args:
         time_ps: the next gap starts after it, the previous one before it.
         direction: above 0 for the next, below for the previous one.
-        fraction: of a step, above 0.
+        fraction: the fraction of a step, above 0.
     """
     if not timeline.steps:
         start, end = gaps(track, (timeline.last_ps - timeline.first_ps) // _OF_TRACE)
@@ -89,7 +89,7 @@ def _lasting(start: Int64s, end: Int64s, least: int) -> Intervals:
 
 
 def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> Intervals:
-    """What of gaps is left beside a lane's events; only those in gaps are looked at."""
+    """Takes a lane's events away from gaps; it looks only at events in gaps."""
     first = np.searchsorted(ends, start, side="right")
     last = np.searchsorted(begins, end, side="left")
     gap, event = ranges(first, last)
@@ -100,7 +100,7 @@ def _less(start: Int64s, end: Int64s, begins: Int64s, ends: Int64s) -> Intervals
 
 
 def _step_columns(steps: Sequence[StepSpan]) -> tuple[Int64s, Int64s, Int64s]:
-    """Starts, ends and durations of steps in order; where two overlap, the earlier one ends as the later begins."""
+    """Starts, ends and durations of steps in order; where two overlap, the earlier ends where the later begins."""
     order = sorted(steps, key=lambda step: step.start_ps)
     start = np.array([step.start_ps for step in order], np.int64)
     lasting = np.maximum(np.array([step.end_ps for step in order], np.int64) - start, 0)

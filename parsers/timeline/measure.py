@@ -1,4 +1,4 @@
-"""What ran in an interval: how busy each track was, and with what."""
+"""Measures an interval: how busy each track was, and with which events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tpuprof.parsers.timeline.model import CLASSES, EventNames, Timeline, Track,
 from tpuprof.parsers.timeline.windows import lane_events, mean_rate
 
 _NAME_SEEN = 400
-"""Characters of a name that tell it from others."""
+"""So many characters of a name tell it from others."""
 
 SortKey = Literal["self", "total", "count", "name", "track"]
 _SMALL = 1 << 12
-"""Events up to which tracks are summed up together."""
+"""Tracks with fewer events are summed up together."""
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -34,8 +34,8 @@ class TrackShare:
         track: name of the track.
         place: where it is in the timeline.
         busy_ps: time in which at least one event ran.
-        events: those that overlap the interval or, lasting no time, lie in it.
-        busy_fraction: of the interval, 0-1; None for an interval of no duration.
+        events: number of events that overlap the interval or, lasting no time, lie in it.
+        busy_fraction: busy share of the interval, 0-1; None for an interval of no duration.
     """
 
     section: str
@@ -51,13 +51,13 @@ class MeasuredRow:
     """The events of one name in one track, as far as they lie in an interval.
 
     Attributes:
-        section, track, place: of the track, see `TrackShare`.
-        key: of the name, in the track's `EventNames`.
-        name: what the events are called.
-        op_class: their class.
-        occurrences: events that overlap the interval.
+        section, track, place: the track, see `TrackShare`.
+        key: the name's key in the track's `EventNames`.
+        name: the events' name.
+        op_class: the events' class.
+        occurrences: number of events that overlap the interval.
         total_ps: their time inside the interval.
-        self_ps: that without the events nested in them.
+        self_ps: that time without the events nested in them.
         longest: index of the event with the longest time inside the interval, the first of several.
     """
 
@@ -74,7 +74,7 @@ class MeasuredRow:
 
     @property
     def average_ps(self) -> int:
-        """Time of an occurrence inside the interval."""
+        """Mean time of an occurrence inside the interval."""
         return self.total_ps // self.occurrences
 
 
@@ -85,8 +85,8 @@ class Measurement:
     Attributes:
         start_ps, end_ps: the interval, without its end.
         tracks: the measured tracks, also those in which nothing ran.
-        names: what the events of each of `tracks` are called.
-        of_track: int32[rows]; which of `tracks` a row is of.
+        names: the names of the events of each of `tracks`.
+        of_track: int32[rows]; the index in `tracks` of each row's track.
         key, occurrences, total_ps, self_ps, longest: int64[rows], see `MeasuredRow`.
     """
 
@@ -115,8 +115,8 @@ class Measurement:
         """The rows, the largest first; by name or track in order, and within these by self time.
 
         Args:
-            limit: how many at most; None for all, a negative one for so many at the end, the last first.
-            places: of which tracks; None for all.
+            limit: how many rows at most; None for all; a negative number for so many at the end, the last first.
+            places: only rows of these tracks; None for all.
         """
         order = self._order(sort)
         if places is not None:
@@ -148,7 +148,7 @@ class Measurement:
         return np.lexsort((*ties, -self.total_ps, -self.self_ps))
 
     def _name_ranks(self) -> Int64s:
-        """int64[rows]: places of the rows' names in order; each name is read once, whatever tracks share it."""
+        """int64[rows]: rank of each row's name; it reads each name once, however many tracks share it."""
         numbers = {key: number for number, key in enumerate(dict.fromkeys(map(id, self.names)))}
         of_names = np.array([numbers[id(names)] for names in self.names], np.int64)
         pair = (of_names[self.of_track] << 32) + self.key if len(self) else self.key
@@ -180,9 +180,9 @@ class Measurement:
 
 
 def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float | None]:
-    """Of each rate, such as ``MXU``, the mean share of the peak between two instants, over the cores that have it.
+    """The mean share of the peak of each rate, such as ``MXU``, between two instants, over the cores that have it.
 
-    None where a core's peak is unknown.
+    It is None where a core's peak is unknown.
     """
     shares: dict[str, list[float | None]] = {}
     for section in timeline.sections:
@@ -196,14 +196,14 @@ def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float 
 
 
 def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None = None) -> Measurement:
-    """What ran between two instants, events cut to the interval.
+    """Measures what ran between two instants; it cuts events to the interval.
 
-    Self times are of what is left of the events after the cut, so that those of the parts of an interval add up to the
-    whole's. Where events nest, a track's self times add up to its busy time.
+    Self times are those of the cut events, so that the self times of an interval's parts add up to the whole's. Where
+    events nest, a track's self times add up to its busy time.
 
     Args:
-        a, b: picoseconds, in any order; the later one is no longer part of the interval.
-        tracks: which to measure; None for all but derived ones, whose time is that of the ops again.
+        a, b: picoseconds, in any order; the interval ends before the later one.
+        tracks: the tracks to measure; None for all except derived tracks, whose time is that of the ops again.
     """
     start, end = min(a, b), max(a, b)
     chosen = [
@@ -247,7 +247,7 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """The events of a track inside an interval: their keys, times inside, times of their own, and indices."""
+    """The events of a track inside an interval: their keys, times inside, self times, and indices."""
 
     key: NDArray[np.int32]
     total_ps: Int64s
@@ -308,7 +308,7 @@ def _joined(columns: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
 
 
 def _by_name(keys: NDArray[np.int32], names: EventNames) -> NDArray[np.int32]:
-    """int32[n]: of keys with one name the first: asynchronous ops of many instructions are called the same."""
+    """int32[n]: replaces keys by the first key with the same name, as many instructions make ops of one name."""
     firsts: dict[str, int] = {}
     present = distinct(keys.astype(np.int64))
     first = [firsts.setdefault(names.name(key)[:_NAME_SEEN], key) for key in present.tolist()]
@@ -316,7 +316,7 @@ def _by_name(keys: NDArray[np.int32], names: EventNames) -> NDArray[np.int32]:
 
 
 def _cut(track: Track, lane: int, start: int, end: int) -> _Lane:
-    """What of a lane lies in an interval. Only its first and last event there can reach beyond."""
+    """Cuts a lane to an interval; only the first and last event can reach beyond it."""
     first, last = lane_events(track, lane, start, end)
     begins, ends = track.start_ps[first:last], track.end_ps[first:last]
     if last > first and begins[0] < start:
@@ -329,9 +329,9 @@ def _cut(track: Track, lane: int, start: int, end: int) -> _Lane:
 
 
 def _self_times(lanes: Sequence[_Lane], totals: Sequence[Int64s]) -> tuple[list[Int64s], bool]:
-    """Time of each event that the next lane's events do not cover, and whether these all lie inside, lane by lane.
+    """Time of each event that the next lane's events do not cover, and whether all of these lie inside, lane by lane.
 
-    An event's lane is its depth where events nest. What overlaps only in part is its own where it overlaps nothing.
+    Where events nest, an event's lane is its depth. An event that overlaps another only in part keeps the rest.
     """
     own, nested = [], True
     for lane, below, total in zip(lanes, lanes[1:], totals, strict=False):
@@ -369,7 +369,7 @@ def _part(number: int, inside: _Inside, kinds: int) -> _Part:
 
 
 def _sparse_part(tracks: Sequence[tuple[int, _Inside]]) -> _Part:
-    """The rows of tracks with fewer events than names: of the names that they have."""
+    """The rows of tracks with fewer events than names; only for the names that occur."""
     none = no_ints()
     pair = np.concatenate([none, *(inside.key.astype(np.int64) + (number << 32) for number, inside in tracks)])
     present = distinct(pair)

@@ -1,8 +1,8 @@
 """Tracks and sections: what the timeline is made of.
 
-A track's events lie in lanes. No two events of a lane overlap, so that a lane is drawn in one row, and everything about
-it is a matter of binary search. Lane 0 comes first, its events in order of time, then lane 1 and so on; where events
-nest, as the calls of a thread do, the lane is the depth.
+A track's events lie in lanes. No two events of a lane overlap, so that a lane fits into one row, and binary search
+answers every question about it. Lane 0 comes first with its events in order of time, then lane 1 and so on; where
+events nest, as the calls of a thread do, the lane is the depth.
 
 All times are int64 picoseconds on the trace's clock.
 """
@@ -50,14 +50,14 @@ LANE_EVENTS_A_BLOCK = 64
 
 
 class EventNames:
-    """What the events of some tracks are called and which class they are of, by key.
+    """Names and classes of the events of some tracks, by key.
 
     Attributes:
         source: the plane's metadata; key k below `len(source.events)` is its row k. None for derived tracks.
-        texts: names of the keys from there on: of derived events, or ``event 17`` for an id without metadata.
+        texts: names of the further keys: of derived events, or ``event 17`` for an id without metadata.
         classes: uint8[keys], index in `CLASSES`.
-        flops, hbm_bytes: float64[keys], of one occurrence by the compiler's count, NaN where unknown or where the op
-            only contains others, or starts or awaits one; None where no key has any.
+        flops, hbm_bytes: float64[keys], work of one occurrence as the compiler counts it. NaN where unknown, and for an
+            op that only contains others, or starts or awaits one. None where no key has any.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class EventNames:
         return len(self.source.events) if self.source is not None else 0
 
     def name(self, key: int) -> str:
-        """What an event is called: the display name (an HLO op's short name) or else the name, as in the profile."""
+        """An event's name: the display name in the profile (an HLO op's short name), else the name."""
         rows = self.metadata_rows
         if key >= rows:
             return self.texts[key - rows]
@@ -91,7 +91,7 @@ class EventNames:
         return self.source.events.display_name(key) or self.source.events.name(key)
 
     def long_name(self, key: int) -> str:
-        """The name, where it is another one than `name`: an HLO op's text. Else empty."""
+        """The long name where it differs from `name`, such as an HLO op's text; else empty."""
         if key >= self.metadata_rows or self.source is None:
             return ""
         return self.source.events.name(key) if self.source.events.display_name(key) else ""
@@ -104,20 +104,20 @@ class Track:
     The columns take 28 bytes an event.
 
     Attributes:
-        name: as on screen: the line's display name or name.
-        kind: what it holds.
-        names: of its events.
+        name: name on the screen: the line's display name or name.
+        kind: what the track holds.
+        names: names of its events.
         start_ps, end_ps: int64[n], lane by lane, within a lane in order of time. An event of no duration has
             end = start; it is alone at its instant in its lane.
         key: int32[n], see `EventNames`.
         lanes: int64[lanes + 1]; lane i is the events from `lanes[i]` to `lanes[i + 1]`.
         plane_index, line_index: where in the file the line is; -1 for a derived track.
-        place, length: where each event lies in the file, from the begin of its line, and its bytes; empty for a
-            derived track. uint32[n], place int64[n] in a line of more than 4 GB.
+        place, length: where each event lies in its line in the file, and its size in bytes; empty for a derived track.
+            uint32[n]; place is int64[n] in a line of more than 4 GB.
         lost_bytes: bytes of the line that the file lacks.
-        malformed: events with damaged bytes.
+        malformed: number of events with damaged bytes.
         sort_id: the line's display id or id, by which XProf sorts.
-        is_derived: made from other tracks.
+        is_derived: whether it is made from other tracks.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Track:
         return int(np.searchsorted(self.lanes, index, side="right")) - 1
 
     def label(self, index: int) -> str:
-        """What an event is called."""
+        """An event's name."""
         return self.names.name(int(self.key[index]))
 
     def event_class(self, index: int) -> OpClass:
@@ -162,7 +162,7 @@ class Track:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """From the first start to the last end; zeros without events."""
+        """First start and last end; zeros without events."""
         if not len(self):
             return 0, 0
         begins, ends = self.lanes[:-1], self.lanes[1:] - 1
@@ -183,13 +183,13 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterTrack:
-    """A counter's values over time: each holds until the next.
+    """A counter's values over time; each holds until the next.
 
     Attributes:
-        name: of the counter.
+        name: the counter's name.
         time_ps: int64[n], ascending.
         value: float64[n].
-        unit: as in the profile; empty where it does not say.
+        unit: the unit as in the profile; empty where unknown.
     """
 
     name: str
@@ -200,13 +200,13 @@ class CounterTrack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateTrack:
-    """How much of what a core can do its ops ask for, over time, by the compiler's count.
+    """How much work a core's ops do over time, as the compiler counts it, against what the core can do.
 
     Attributes:
         name: such as ``MXU``.
         ops: the track of the ops.
         work: float64[keys]: FLOPs or bytes of one occurrence, 0 where unknown.
-        peak: per second; None where the profile does not say: utilisation is unknown then.
+        peak: the peak per second; None where the profile does not tell, so that utilization is unknown.
     """
 
     name: str
@@ -236,7 +236,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class StepSpan:
-    """A step, from the start of its earliest core on, as long as on its slowest."""
+    """A step: it begins on its earliest core, and lasts as long as on its slowest core."""
 
     name: str
     start_ps: int
@@ -248,13 +248,13 @@ class Timeline:
     """All that one host did.
 
     Attributes:
-        host: its name.
-        path: of its file.
+        host: the host's name.
+        path: path of the host's file.
         sections: cores first, then the host's threads, then other planes.
-        first_ps, last_ps: from the first event to the end of the last; zeros without any.
+        first_ps, last_ps: start of the first event and end of the last; zeros without any.
         steps: the steps of the overview, in order.
-        steps_are_inferred: from periods of a module, not from markers.
-        lost: sentences on what the capture or the file lacks; empty for one that is complete as far as it says.
+        steps_are_inferred: whether steps are periods of a module and not markers.
+        lost: sentences on what the capture or the file lacks; empty where nothing is known to be missing.
         warnings: other remarks.
     """
 
@@ -269,10 +269,10 @@ class Timeline:
     warnings: tuple[str, ...] = ()
 
     def step_at(self, time_ps: int) -> int | None:
-        """Index of the step that an instant is in: of the last that began by then, if it has not ended.
+        """Index of the step at an instant: the last step that began by then, if it has not ended.
 
-        Where cores drift apart steps overlap a little; the later one counts then, as it does for an event that starts
-        where one ends.
+        Where cores drift apart, steps overlap a little; then the later one counts, as it does for an event that starts
+        where a step ends.
         """
         step = self.step_begun(time_ps)
         return step if step is not None and time_ps < self.steps[step].end_ps else None
@@ -284,7 +284,7 @@ class Timeline:
 
     @property
     def event_count(self) -> int:
-        """Events of all tracks, derived ones left out."""
+        """Number of events of all tracks except derived ones."""
         return sum(len(track) for section in self.sections for track in section.tracks if not track.is_derived)
 
 

@@ -13,11 +13,11 @@ from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_events
 
 _SEEN_IN_CELL = 4096
-"""Events of a cell among which the longest is looked for."""
+"""It looks for the longest among so many events of a cell."""
 
 
 def longest_called(timeline: Timeline, name: str) -> EventId | None:
-    """The longest event of that name: an HLO op's, else a framework op's, which goes by its whole path too."""
+    """The longest event of that name: of an HLO op, else of a framework op, which its whole path names too."""
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
         candidates: list[tuple[int, EventId]] = []
         wanted: dict[int, Bools | None] = {}  # many tracks share their names
@@ -36,7 +36,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
 
 
 def _keys_called(names: EventNames, name: str) -> Bools | None:
-    """bool[keys]: which keys have that name, long or short; None for none."""
+    """bool[keys]: which keys have that long or short name; None where none has."""
     keys = [key for key in range(len(names)) if name in (names.name(key), *_paths(names.long_name(key)))]
     if not keys:
         return None
@@ -98,7 +98,7 @@ def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
 
 
 def event_beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
-    """The next event of a lane after (1) or before (-1) a place, by start and then lane."""
+    """The next event of a lane after (1) or before (-1) a place, in order of start and then lane."""
     part = track.lane(lane)
     base, count_ = int(part.start), int(part.stop) - int(part.start)
     instant, at_lane = here

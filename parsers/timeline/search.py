@@ -1,7 +1,7 @@
-"""Searches the names of all events of a timeline, and finds one's way among those that match.
+"""Searches the names of all events of a timeline, and moves among the events that match.
 
-A name is looked at once, however many events bear it. What follows is about events: where few of a track match, their
-places are written down in order of time; where many do, they are counted in blocks of the track.
+It looks at a name once, however many events bear it. Where few events of a track match, it keeps their places in order
+of time; where many do, it counts them in blocks of the track.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
 from tpuprof.parsers.timeline.windows import lane_window
 
 FEW = 1 << 16
-"""Matches of a track up to which their places are kept, all in all 24 bytes each."""
+"""It keeps the places of up to so many matches of a track; each takes 24 bytes."""
 
 _SMALL = 1 << 12
-"""Events of a track up to which it is looked through together with others."""
+"""Tracks with fewer events are searched together."""
 
 _BLOCK = 512
 _SCAN = 1 << 18
@@ -53,9 +53,9 @@ class Matches:
     They are in order of their starts, and at one instant by section, track, and place in the track.
 
     Attributes:
-        text: what was searched for.
-        tracks: those with matching events.
-        names: distinct names of events that match.
+        text: the text that was searched for.
+        tracks: the tracks with matching events.
+        names: number of distinct names of matching events.
     """
 
     text: str
@@ -64,12 +64,12 @@ class Matches:
 
     @property
     def total(self) -> int:
-        """Matching events of all tracks."""
+        """Number of matching events of all tracks."""
         return sum(track.count for track in self.tracks)
 
     @property
     def counts(self) -> dict[tuple[int, int], int]:
-        """Matching events by track; tracks without any are missing."""
+        """Number of matching events by track; tracks without any are missing."""
         return {track.place: track.count for track in self.tracks}
 
     def is_match(self, event: EventId) -> bool:
@@ -78,12 +78,12 @@ class Matches:
         return track is not None and bool(track.matching[track.track.key[event[2]]])
 
     def next_after(self, time_ps: int, direction: int = 1, event: EventId | None = None) -> EventId | None:
-        """The next or previous match, None where there is none: wrapping round is the caller's.
+        """The next or previous match; None where there is none. It does not wrap round.
 
         Args:
-            time_ps: where to search from; a match that starts there is not found.
-            direction: above 0 for the next match, below for the previous.
-            event: the event to search from, which starts at `time_ps`; others that start with it are found then.
+            time_ps: where to search from; it does not find a match that starts there.
+            direction: above 0 for the next match, below 0 for the previous one.
+            event: an event at `time_ps` to search from; then it also finds other events that start there.
         """
         candidates = [self._few.beside(time_ps, direction, event)]
         candidates += [candidate.beside(time_ps, direction, event) for candidate in self._many]
@@ -93,13 +93,13 @@ class Matches:
         return (min(hits) if direction > 0 else max(hits))[1]
 
     def position(self, event: EventId) -> int:
-        """The how-manieth match an event is, from 1 on; for one that is no match, the how-manieth it would be."""
+        """The number of a match, counted from 1; for an event that is no match, the number that it would have."""
         track = self._track(event)
         start = int(track.start_ps[event[2]])
         return 1 + self._few.before(start, event) + sum(many.before(start, event) for many in self._many)
 
     def label(self, event: EventId) -> str:
-        """``3 of 1,204``; without the number for an event that is no match."""
+        """Returns ``3 of 1,204``; only the total for an event that is no match."""
         return f"{self.position(event):,} of {self.total:,}" if self.is_match(event) else f"{self.total:,}"
 
     def marks(self, edges: Int64s) -> Bools:
@@ -140,12 +140,12 @@ class Matches:
 
 
 def _is_few(matches: TrackMatches) -> bool:
-    """Whether the places of a track's matches are kept; to go through very many lanes would take longer."""
+    """Whether it keeps the places of a track's matches; going through very many lanes would take longer."""
     return matches.count <= FEW or matches.track.depth > MANY_LANES
 
 
 def find(timeline: Timeline, text: str) -> Matches:
-    """Searches all events for a text, in any case: their names, HLO texts and framework ops.
+    """Searches the names, HLO texts and framework ops of all events for a text, ignoring case.
 
     An empty text matches nothing.
     """
@@ -167,12 +167,12 @@ def find(timeline: Timeline, text: str) -> Matches:
             if count
         ]
         distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
-    matches.sort(key=lambda one: one.place)
+    matches.sort(key=lambda match: match.place)
     return Matches(text, tuple(matches), len(distinct))
 
 
 def matching_keys(names: EventNames, text: str) -> Bools:
-    """bool[keys]: which names, HLO texts or framework ops a text occurs in, in any case."""
+    """bool[keys]: which names, HLO texts or framework ops contain a text, ignoring case."""
     out = np.zeros(len(names), np.bool_)
     needle = text.lower()
     out[names.metadata_rows :] = [needle in name.lower() for name in names.texts]
@@ -191,7 +191,7 @@ def matching_keys(names: EventNames, text: str) -> Bools:
 
 
 def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]:
-    """Which of some texts hold another one, in any case."""
+    """Which texts contain another one, ignoring case."""
     spans = zip(begin.tolist(), end.tolist(), strict=True)
     if needle.isascii():
         wanted = needle.encode()
@@ -200,7 +200,7 @@ def _holding(body: bytes, begin: Int64s, end: Int64s, needle: str) -> list[bool]
 
 
 def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]:
-    """Events of each track that match, and bool[keys]: the keys that they have."""
+    """How many events of each track match, and bool[keys], the keys that they have."""
     present = np.zeros(len(matching), np.bool_)
     out = [0] * len(tracks)
     small = [number for number, track in enumerate(tracks) if len(track) < _SMALL]
@@ -224,13 +224,13 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
 
 
 def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Columns one after the other, and which of them each number is of."""
+    """Joins columns, and tells which column each number is from."""
     of = np.repeat(np.arange(len(columns), dtype=np.int32), [len(column) for column in columns])
     return np.concatenate([np.zeros(0, np.int32), *columns]), of
 
 
 def _found(tracks: Sequence[TrackMatches]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]]:
-    """All matches: of which track, their places in it, their starts and ends; of small tracks many at a time."""
+    """Yields all matches: track, places in it, starts and ends; of small tracks many at a time."""
     small: dict[int, list[int]] = {}
     for number, matches in enumerate(tracks):
         if len(matches.track) < _SMALL:
@@ -261,7 +261,7 @@ class _Few:
         self._start, self._end, self._of, self._index = start[order], end[order], of[order], index[order]
 
     def beside(self, time_ps: int, direction: int, event: EventId | None) -> tuple[tuple[int, EventId], EventId] | None:
-        """The match before or behind an instant or event: what it is ordered by, and it."""
+        """The match before or behind an instant or event, with the key that orders it."""
         if event is None:
             index = int(np.searchsorted(self._start, time_ps, side="right" if direction > 0 else "left"))
         else:
@@ -274,7 +274,7 @@ class _Few:
         return (int(self._start[index]), place), place
 
     def before(self, time_ps: int, event: EventId) -> int:
-        """Matches before an event that starts at an instant."""
+        """How many matches come before an event that starts at an instant."""
         low = int(np.searchsorted(self._start, time_ps, side="left"))
         high = int(np.searchsorted(self._start, time_ps, side="right"))
         while low < high:  # those that start together are in order of their places
@@ -321,7 +321,7 @@ class _Many:
         return self._matching[self._track.key[first:last]]
 
     def _counted(self, places: Int64s) -> Int64s:
-        """int64[n]: matches before each of some places of the track."""
+        """int64[n]: how many matches come before each of some places of the track."""
         block = places // _BLOCK
         place, event = ranges(block * _BLOCK, places)
         hits = self._matching[self._track.key[event]]
@@ -335,7 +335,7 @@ class _Many:
         return block * _BLOCK + int(hits[number - int(self._sums[block])])
 
     def _reached(self, time_ps: int, event: EventId | None, after: bool) -> Int64s:
-        """For each lane the first event that is not before an instant or event, or with `after` the first behind it.
+        """The first event of each lane that is not before an instant or event; with `after`, the first one behind it.
 
         In a lane no two events start together.
         """

@@ -1,9 +1,9 @@
-"""What of a track lies in each cell of a window: counts, busy time by class, work. Exact, and never event by event.
+"""The part of a track in each cell of a window: counts, busy time by class, work. Exact, and never event by event.
 
-A lane's events are disjoint and in order, so the time that they cover before some instant is a running sum up to the
-last event that began by then, less what of it is still to come. The sums are kept for every 64th event; the rest of a
-block is added up for the cells' edges alone. A row of 160 cells costs the same with five million events as with a
-thousand.
+A lane's events are disjoint and in order. So the time that they cover before an instant is a running sum up to the last
+event that began by then, minus the part of that event which is still to come. It keeps the sum for every 64th event,
+and adds up the rest of a block only for the cells' edges. A row of 160 cells costs the same with five million events as
+with a thousand.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, LANE_EVENTS_A_BLOCK, RateTrack, Timeline, Track
 
 _LARGE = 1 << 16
-"""Events from which on running sums take longer than one would notice."""
+"""From so many events on one would notice the time that running sums take."""
 
 _FEW_A_LANE = 200
-"""Events a lane, on average, below which a track of many lanes is quicker seen through as a whole."""
+"""With fewer events per lane on average, it is faster to go through a track of many lanes as a whole."""
 
 _CHUNK_BLOCKS = 1 << 13
-"""Blocks that are summed at a time, so that what is made on the way stays small."""
+"""It sums so many blocks at a time, so that arrays on the way stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class TrackWindow:
 
     Attributes:
         edges: int64[cells + 1].
-        count: int64[cells]; events of any lane.
-        busy_ps: int64[cells, classes]; a deeper event covers the one above it. What a lane's events are covered by is
-            spread over its classes by their shares of the cell, so that the sum over classes is exact.
+        count: int64[cells]; number of events of all lanes.
+        busy_ps: int64[cells, classes]; a deeper event covers the one above it. The covered time of a lane is spread
+            over its classes by their shares of the cell, so that the sum over classes is exact.
     """
 
     edges: Int64s
@@ -113,7 +113,7 @@ def track_window(track: Track, edges: Int64s) -> TrackWindow:
 
 
 def _has_many_lanes(track: Track) -> bool:
-    """Whether to go through all events at once takes less time than through one lane after the other."""
+    """Whether it is faster to go through all events at once than through one lane after the other."""
     return track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth
 
 
@@ -214,7 +214,7 @@ def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:
 
 
 def prepare(timeline: Timeline) -> None:
-    """Makes the running sums of the larger tracks, and what all are sorted by, so that a screen need not wait."""
+    """Makes the running sums of the larger tracks and the tracks' busy times, so that a screen need not wait."""
     for section in timeline.sections:
         for track in section.tracks:
             _ = track.busy_ps
@@ -240,7 +240,7 @@ all of it.
 def _covered(
     track: Track, begin: int, stop: int, edges: Int64s, blocks: NDArray[_Number], parts: Parts[_Number]
 ) -> NDArray[_Number]:
-    """What the events [begin, stop) of a lane add up to before each edge, an event under way in proportion.
+    """The sum of a lane's events [begin, stop) before each edge; an event under way counts in proportion.
 
     Args:
         blocks: sums over all events before each block, `[blocks + 1, columns]`.
@@ -262,7 +262,7 @@ def _covered(
 
 
 def _class_parts(track: Track) -> Parts[np.int64]:
-    """Adds up durations, or given times, of events by group and class."""
+    """Makes a function that adds up durations, or given times, of events by group and class."""
 
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Int64s:
         time = track.end_ps[events] - track.start_ps[events] if time is None else time
@@ -274,7 +274,7 @@ def _class_parts(track: Track) -> Parts[np.int64]:
 
 
 def _work_parts(rate: RateTrack) -> Parts[np.float64]:
-    """Adds up the work of events by group, or the part of it that falls into given times."""
+    """Makes a function that adds up the work of events by group, or the part of it in given times."""
 
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Floats:
         work = rate.work[rate.ops.key[events]]

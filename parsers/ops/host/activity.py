@@ -1,4 +1,4 @@
-"""What the host did while the device had nothing to do: by name, and what it compiled."""
+"""What the host did while the device was idle, by name, and what it compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one thread did during some intervals: time in events of this name, less that of events inside them."""
+    """What one thread did during some intervals: time in events of this name, without the events inside them."""
 
     thread: str
     name: str
@@ -33,7 +33,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """A program was traced, lowered or compiled; during `idle_ps` of it the device ran nothing."""
+    """The host traced, lowered or compiled a program; for `idle_ps` of that time the device ran nothing."""
 
     name: str
     start_ps: int
@@ -42,7 +42,7 @@ class Compilation:
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
-    """What the host's threads did during disjoint intervals in order, the most first."""
+    """What the host's threads did during disjoint intervals in order; the activity with most time comes first."""
     activities_of_threads: list[Activity] = []
     for thread in host.threads:
         activities_of_threads += _of_thread(host, thread, gaps)
@@ -73,10 +73,10 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Ac
 
 
 def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
-    """Outermost compilations of each thread, in order of time.
+    """The outermost compilations of each thread, in order of time.
 
     Args:
-        idle: disjoint intervals in order, in which no core ran anything.
+        idle: disjoint intervals in order in which no core ran anything.
     """
     wanted = host.ids_named(lambda name: _COMPILE.match(name) is not None)
     if not len(wanted):
@@ -96,10 +96,10 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
 
 
 def flying(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:
-    """Time of the gaps during which each asynchronous op was under way, by op; the most first.
+    """How long each asynchronous op was under way during the gaps, by name, longest first.
 
     Args:
-        names, starts, ends: one an event.
+        names, starts, ends: name and span of each event.
     """
     overlap = covered(ends, *gaps) - covered(starts, *gaps)
     times: dict[str, int] = {}

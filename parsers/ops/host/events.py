@@ -1,7 +1,7 @@
 """The events of a host's threads, decoded once for every page that looks at the host.
 
-Times are on the trace's clock, the one that device planes use too. Stats are sparse: few of a host's events carry any,
-so each is kept as the rows that have it.
+Times are on the trace's clock, which device planes use too. Few of a host's events carry stats, so a stat is kept only
+for the rows that have it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class SparseStat:
     """A stat of the events that have it.
 
     Attributes:
-        rows: int64[m], ascending; which events.
-        values: of those events, in that order.
+        rows: int64[m], ascending; the events that have it.
+        values: their values, in that order.
     """
 
     rows: Int64s
@@ -45,7 +45,7 @@ class HostThread:
         line: the line.
         metadata_id: int32[n] or int64[n].
         start_ps, end_ps: int64[n], in file order, which need not be that of time.
-        stats: by name; a stat that no event of the thread has is missing.
+        stats: stats by name; a stat that no event of the thread has is missing.
     """
 
     line: Line
@@ -66,7 +66,7 @@ class HostEvents:
     threads: tuple[HostThread, ...]
 
     def ids_named(self, is_wanted: Callable[[str], bool]) -> Int64s:
-        """int64[k], ascending: metadata ids of the events whose names are wanted. Each name is asked for once."""
+        """int64[k], ascending: metadata ids of the events whose names are wanted. It asks about each name once."""
         table = self.plane.event_metadata
         return table.ids[[row for row in range(len(table)) if is_wanted(table.name(row))]]
 
@@ -76,14 +76,14 @@ class HostEvents:
 
 
 def thread_lines(plane: Plane) -> tuple[Line, ...]:
-    """The lines of a host plane that hold what its threads did, empty and derived ones left out."""
+    """The lines of a host plane that hold what its threads did, without empty and derived lines."""
     return tuple(line for line in plane.lines if line.size and line.id & 0xFFFFFFFF not in _DERIVED_LINES)
 
 
 def read_threads(
     plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None
 ) -> Iterator[tuple[HostThread, Events]]:
-    """Decodes thread after thread: its events with their stats sparse, and as they were decoded.
+    """Decodes thread after thread; yields its events with sparse stats, and the events as decoded.
 
     Args:
         stats: names of the stats to keep.

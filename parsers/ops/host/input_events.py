@@ -1,12 +1,12 @@
 """What a host's threads did to feed the device: which events wait for input, send it, or make it.
 
-XProf knows two kinds. Events that hold a step up (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
-input pipeline (stat `_ipl_stage_name`), infeed enqueues and host-to-device copies. And ops that make input, framework
-ops of tf.data and of pipelines that say what their stages are (see `parsers.ops.host.ops`); `xprof_category` sorts
-those.
+XProf knows two kinds. Some events hold up a step (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
+input pipeline (stat `_ipl_stage_name`), infeed enqueues and host-to-device copies. Other events are ops that make
+input: framework ops of tf.data and of pipelines that name their stages (see `parsers.ops.host.ops`); `xprof_category`
+sorts those.
 
 A plain JAX or PyTorch/XLA program has neither, but its profile shows the same by other names: the runtime's transfers,
-Grain's iterators, and with the Python tracer on the loader's ``__next__``. They are told by their names here.
+Grain's iterators, and with the Python tracer on the loader's ``__next__``. This module recognises them by name.
 
 A thread that fetches ahead is always inside some iterator, so iterators and stages hold a step up only on a thread that
 drives the device (launches programs or marks steps), as long as the profile shows such a thread.
@@ -94,10 +94,10 @@ _LONGEST_NAME = 1000
 
 @dataclass(frozen=True, slots=True)
 class InputRows:
-    """What a host did for input that is no input op of XProf, by name and category; most self time first.
+    """What a host did for input besides XProf's input ops, by name and category, most self time first.
 
     Attributes:
-        name, category: one a row.
+        name, category: name and category of each row.
         occurrences, total_ps, self_ps: int64[n]; self time is without such events inside.
     """
 
@@ -112,7 +112,7 @@ class InputRows:
 
 
 def xprof_category(name: str, kind: str) -> XprofCategory | None:
-    """How XProf's input pipeline page sorts a framework op of the host; None for one that is no input op.
+    """The category of a host's framework op on XProf's input pipeline page; None for an op that is no input op.
 
     Args:
         name, kind: as in `HostOps`. Of an op named ``Iterator::…`` that reads files it counts as read in advance if a
@@ -134,9 +134,9 @@ class _Fed:
     """The events of a thread that feed the device.
 
     Attributes:
-        rows: int64[k], ascending; which events.
+        rows: int64[k], ascending; the events.
         category: int8[k], indices of `_CATEGORIES`.
-        is_known: bool[k]; it is an input op of XProf.
+        is_known: bool[k]; whether XProf has it as an input op.
     """
 
     thread: HostThread
@@ -146,7 +146,7 @@ class _Fed:
 
 
 def input_waits(host: HostEvents) -> Intervals:
-    """When some thread of a host waited for input, or sent it to the device.
+    """When a thread of the host waited for input, or sent it to the device.
 
     Returns:
         Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
@@ -160,12 +160,12 @@ def input_waits(host: HostEvents) -> Intervals:
 
 
 def input_rows(host: HostEvents) -> InputRows:
-    """Adds up, by name, the events that feed the device and that XProf has no input op for."""
+    """Adds up by name the events that feed the device and are no input ops of XProf."""
     return merge_input_rows([_thread_rows(host, fed) for fed in _feeding(host)])
 
 
 def merge_input_rows(parts: Sequence[InputRows]) -> InputRows:
-    """The rows of several threads or hosts together, most self time first, then by name."""
+    """Adds up the rows of several threads or hosts; most self time first, then by name."""
     sums: dict[tuple[str, InputCategory], tuple[int, int, int]] = {}
     for part in parts:
         columns = (part.occurrences.tolist(), part.total_ps.tolist(), part.self_ps.tolist())
@@ -178,7 +178,7 @@ def merge_input_rows(parts: Sequence[InputRows]) -> InputRows:
 
 
 def _int64s(sums: Sequence[int]) -> Int64s:
-    """The sums as a column; only those of a damaged profile are too large for one, and are cut."""
+    """The sums as a column; sums that are too large for it, as in a damaged profile, are cut."""
     limits = np.iinfo(np.int64)
     return np.array([max(limits.min, min(value, limits.max)) for value in sums], np.int64)
 
@@ -201,7 +201,7 @@ def _thread_rows(host: HostEvents, fed: _Fed) -> InputRows:
 
 
 def _feeding(host: HostEvents) -> Iterator[_Fed]:
-    """The events of each thread that feed the device; threads without any are left out."""
+    """Yields the events of each thread that feed the device; leaves out threads without any."""
     ids = host.ids_named(lambda name: _ANY.match(name, 0, _LONGEST_NAME) is not None)
     names = [host.name(number) for number in ids.tolist()]
     role_of_id = np.array([_role(name) for name in names], np.int8)
@@ -238,7 +238,7 @@ def _is_input_op(name: str) -> bool:
 
 
 def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
-    """Events in which a thread asks an iterator for its next element, without those that enter or leave a `with`."""
+    """Events in which a thread asks an iterator for its next element, without those of a `with` block."""
     rows = np.flatnonzero(role == _ITERATOR)
     managers = np.flatnonzero(role == _MANAGER)
     if not len(managers):
@@ -272,7 +272,7 @@ _PAIR = np.dtype([("type", np.int64), ("id", np.int64)])
 
 
 def _producers(host: HostEvents) -> NDArray[np.void]:
-    """Type and id of all that events produce for others; empty where no event is a stage, as only these ask."""
+    """Type and id of everything that events produce for others; empty without stages, which alone need it."""
     if not any(STAGE_NAME in thread.stats for thread in host.threads):
         return np.zeros(0, _PAIR)
     return np.unique(np.concatenate([_pairs(thread, _PRODUCER)[1] for thread in host.threads]))

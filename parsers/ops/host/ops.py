@@ -1,15 +1,16 @@
 """Framework ops that a host's threads ran: TensorFlow ops, tf.data iterators, input pipeline stages, host copies.
 
-An event of a thread line of `/host:CPU` counts, once, as the first of these that it is:
+An event of a thread line of `/host:CPU` counts once, as the first of these that applies:
 
 1. an input pipeline stage: it has the stat `_ipl_stage_id`, and some event of that stage has `_ipl_stage_cat`, the
    stage's type; all events of a stage are one row, named by the first of them that has a name and a type;
 2. a framework op by its name: ``name:Type``, ``Iterator::…``, ``MemcpyHToD…`` (`parsers.ops.framework_op`);
 3. the op that its stat `tf_op` names, type or not. (JAX's allocator writes the placeholder ``dummy`` there.)
 
-Events nest by containment within their thread; self time is duration less that of direct children. A thread's total is
-the time from its first such event to its last; idle is what of that no such event covers. Rows of all threads add up by
-(stage id, name). All this is XProf's (`xplane_to_op_metrics_db.cc`), except where its stack loses events:
+Events nest by containment within their thread; self time is the duration minus that of direct children. A thread's
+total is the time from its first such event to its last; its idle time is the part that no such event covers. Rows of
+all threads add up by (stage id, name). All this is XProf's (`xplane_to_op_metrics_db.cc`), except where its stack loses
+events:
 
 - It puts begins and ends in order of time, and an end discards every open op above its own; an end whose begin is gone
   discards all that are open. So of events that overlap in part, that share their end with an event listed before them,
@@ -50,7 +51,7 @@ STAGE_TYPE = "_ipl_stage_cat"
 OP_NAME = "tf_op"
 IS_EAGER = "is_eager"
 INFEED_ENQUEUE = "InfeedEnqueue"
-"""How the types of ops begin that hand input to the device's infeed queue."""
+"""Types of ops that hand input to the device's infeed queue begin with this."""
 
 _ITERATOR = "Iterator"
 _MEMCPY_LENGTH = len("MemcpyHToD")
@@ -61,17 +62,17 @@ class HostOps:
     """Framework ops of host threads, by self time, then name and stage.
 
     Attributes:
-        name, type: as XProf shows them; type such as ``Dataset``, ``MatMul`` or a stage's category, empty where the
-            profile does not tell. No row stands for idle time.
+        name, type: as XProf shows them; a type is such as ``Dataset``, ``MatMul`` or a stage's category, empty where
+            the profile does not tell. No row stands for idle time.
         stage_id: int64[n]; input pipeline stage, 0 where none.
         occurrences, total_ps, self_ps: int64[n]; total includes the ops inside.
-        is_eager: bool[n]; at least one occurrence was marked as run eagerly.
-        marks_eager: whether some op was marked as run eagerly or not.
-        whole_ps: from each thread's first op to its last, summed over threads: what shares are of.
-        idle_ps: what of that no op covers.
+        is_eager: bool[n]; whether at least one occurrence is marked as run eagerly.
+        marks_eager: whether any op says if it ran eagerly.
+        whole_ps: time from each thread's first op to its last, summed over threads; shares are of it.
+        idle_ps: the part of it that no op covers.
         enqueue_ps: durations of infeed enqueues, without each thread's last one.
-        enqueue_interval_ps: from each thread's first infeed enqueue's start to its last one's, summed.
-        threads: threads that ran at least one op.
+        enqueue_interval_ps: time from the start of each thread's first infeed enqueue to that of its last, summed.
+        threads: number of threads that ran at least one op.
     """
 
     name: tuple[str, ...]
@@ -93,7 +94,7 @@ class HostOps:
 
     @property
     def enqueue_ratio(self) -> float | None:
-        """Share of time that infeed enqueues take (`HostInfeedEnqueueRatio`); None with fewer than two on a thread."""
+        """The time share of infeed enqueues (`HostInfeedEnqueueRatio`); None with fewer than two on a thread."""
         return self.enqueue_ps / self.enqueue_interval_ps if self.enqueue_interval_ps > 0 else None
 
 
@@ -101,7 +102,7 @@ class HostOpsReader:
     """Picks the framework ops out of threads as they are decoded, and adds them up at the end.
 
     Attributes:
-        stats: the stats to decode of each event; none where names and stats rule out that there are framework ops.
+        stats: the stats to decode of each event; none where names and stats rule out framework ops.
     """
 
     def __init__(self, plane: Plane) -> None:
@@ -111,7 +112,7 @@ class HostOpsReader:
         self.stats = self._plan.stats if self._plan else ()
 
     def take(self, thread: HostThread, events: Events) -> None:
-        """Looks at one thread; what its ops are called is kept."""
+        """Takes the ops of one thread, and keeps their names."""
         if self._plan is not None:
             self._taken.append(_take(self._plan, thread, events, self._ops))
 
@@ -122,7 +123,7 @@ class HostOpsReader:
 
 
 def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
-    """Adds up the ops of threads or hosts; rows with the same stage and name become one, of the first type known."""
+    """Adds up the ops of threads or hosts; rows with the same stage and name become one, with the first known type."""
     names = [name for part in parts for name in part.name]
     types = [kind for part in parts for kind in part.type]
     none = no_ints()
@@ -168,7 +169,7 @@ class _Plan:
     Attributes:
         plane: the host plane.
         stats: the stats to read of each event.
-        named_ids: int64[k], ascending; event metadata whose name is that of an op.
+        named_ids: int64[k], ascending; the event metadata that is named like an op.
         named: those ops.
     """
 
@@ -179,7 +180,7 @@ class _Plan:
 
 
 def _plan(plane: Plane) -> _Plan | None:
-    """What there is to read, or None where names and stats tell that there can be no framework op."""
+    """What to read; None where names and stats rule out framework ops."""
     stats = plane.stat_ids((STAGE_ID, STAGE_TYPE, OP_NAME, IS_EAGER))
     has_stages = STAGE_ID in stats and STAGE_TYPE in stats
     table = plane.event_metadata
@@ -195,7 +196,7 @@ def _plan(plane: Plane) -> _Plan | None:
 
 
 def _possible_ops(table: MetadataTable) -> list[int]:
-    """Rows whose names may be those of ops, told by a few of their bytes: profiles hold many names of functions."""
+    """Rows whose names may be those of ops. It looks at few bytes, as profiles hold many names of functions."""
     body = np.frombuffer(table.body, np.uint8)
     if not len(body):
         return []
@@ -214,7 +215,7 @@ def _possible_ops(table: MetadataTable) -> list[int]:
 
 
 def _known_op(name: str) -> FrameworkOp | None:
-    """The op that an event's name names; None for an annotation, which has no type. ``name:`` is an op without one."""
+    """The op that an event is named after; None for an annotation, which has no type. ``name:`` is an untyped op."""
     op = parse_framework_op(name)
     return op if op.type or name.partition(":")[1:] == (":", "") else None
 
@@ -241,7 +242,7 @@ class _Ops:
 
 @dataclass(frozen=True, slots=True)
 class _Stages:
-    """All stages, once every line has been looked at: their ids, ascending, and the number of each one's op."""
+    """All stages, known once every line has been read: their ids, ascending, and the number of each one's op."""
 
     ids: Int64s
     number: Int64s
@@ -278,7 +279,7 @@ class _Taken:
 
 
 def _take(plan: _Plan, thread: HostThread, events: Events, ops: _Ops) -> _Taken:
-    """Picks the events of a thread that may be ops; what they are called goes into `ops`."""
+    """Picks the events of a thread that may be ops; adds their names to `ops`."""
     stage, text, eager = (events.stats.get(name) for name in (STAGE_ID, OP_NAME, IS_EAGER))
     op = positions(events.metadata_id, plan.named_ids)  # the ops with names have the first numbers
     in_stage = np.zeros(len(events), np.bool_) if stage is None else _is_integer(stage)
@@ -310,7 +311,7 @@ def _is_text(column: StatColumn) -> Bools:
 
 
 def _define_stages(plane: Plane, events: Events, in_stage: Bools, ops: _Ops) -> None:
-    """Notes name and type of the stages that are new with this line, by their first event with both."""
+    """Notes name and type of this line's new stages, from the first event that has both."""
     kinds = events.stats.get(STAGE_TYPE)
     if kinds is None:  # the plane has no such stat
         return
@@ -328,7 +329,7 @@ def _define_stages(plane: Plane, events: Events, in_stage: Bools, ops: _Ops) -> 
 
 
 def _by_stat(plane: Plane, column: StatColumn, op: Int64s, ops: _Ops) -> None:
-    """Fills in `op`, where it is -1, by the `tf_op` stat. References, the common form, are looked up once each."""
+    """Fills in `op` where it is -1, by the `tf_op` stat. It resolves each reference, the common form, once."""
     rest = np.flatnonzero((op < 0) & _is_text(column))
     is_ref = column.kind[rest] == KIND_REF
     refs, first, which = np.unique(column.value[rest[is_ref]], return_index=True, return_inverse=True)

@@ -17,10 +17,10 @@ from tpuprof.parsers.pages.words import sentence_name, share, short, time
 from tpuprof.parsers.steps.grid import breakdowns
 
 LEAST_COLLECTIVE = 0.05
-"""Some waiting for other cores is left in every program; less than this share is rarely worth hiding."""
+"""Every program waits a little for other cores; less than this share is rarely worth hiding."""
 
 _MOSTLY = 0.5
-"""Share of a finding from which on one of its parts stands in the title."""
+"""A part goes into the title from this share of the finding on."""
 
 _HARDLY = 0.01  # share of waiting in all-reduces that is nothing
 
@@ -28,23 +28,23 @@ BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""
 
 _MOST_STEPS = 2 / 3
-"""Share of the steps in which it must be so; what is late now and then is no straggler."""
+"""A straggler is late in at least this share of the steps; a core that is late now and then is none."""
 
 _LEAST_STEPS = 3
 _LEAST_WAIT = 0.01
-"""Share of step time that the others must wait: less is within what steps vary."""
+"""The others wait at least this share of step time for a straggler; steps vary by less anyway."""
 
 _FEW = 4
-"""Of so many cores one may be a straggler; with more of them the work is divided unevenly on purpose."""
+"""One of so many cores may be a straggler; where more are late, the work is divided unevenly on purpose."""
 
 _BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
 def exposed_collectives(evidence: Evidence, budget: Budget, claimed_ps: float) -> Finding | None:
-    """Collectives on the line of ops: nothing else ran on the core meanwhile.
+    """Collectives on the line of ops, during which nothing else ran on the core.
 
     Args:
-        claimed_ps: collective time that other findings have.
+        claimed_ps: collective time that other findings count.
     """
     worth = budget.class_ps["collective"] - claimed_ps
     if worth < LEAST_COLLECTIVE * budget.whole_ps:
@@ -92,7 +92,7 @@ def _largest(evidence: Evidence, budget: Budget, rows: Rows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _AllReduces:
-    """All-reduces whose ids tell which belong together, mean a step, on the core where they take longest."""
+    """Mean time a step of all-reduces whose ids tell which belong together, on the core where they take longest."""
 
     transfer_ps: float
     sync_ps: float
@@ -103,7 +103,7 @@ class _AllReduces:
 
     @property
     def waiting(self) -> float:
-        """Share that is waiting for other cores."""
+        """The share of the time that is waiting for other cores."""
         return self.sync_ps / self.total_ps
 
     def words(self) -> str:
@@ -131,8 +131,8 @@ class _Group:
     """Cores that may be late together.
 
     Attributes:
-        label: how to call them.
-        rows: their places among the cores.
+        label: the name of the cores in sentences.
+        rows: indices of the cores.
     """
 
     label: str
@@ -141,14 +141,15 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """How late some cores are, mean a step.
+    """How late some cores are, as means a step.
 
     Attributes:
-        busy_ps, others_ps: what they compute, and the median of the others.
-        worth_ps: what the others wait longer than they, as far as that is no more than what they compute longer.
+        busy_ps, others_ps: how long they compute, and the median of the others.
+        worth_ps: how much longer the others wait than they, at most how much longer they compute.
         collective_ps, idle_ps: how much longer the others are in collectives, and idle.
-        steps: in how many steps they are late; worst: the step in which most.
-        most: the class of ops that they have most more of, and how much.
+        steps: in how many steps they are late.
+        worst: the step in which they are latest.
+        most: the class of ops that exceeds the others' time most, and by how much.
     """
 
     group: _Group
@@ -221,7 +222,7 @@ def _of(steps: StepTimes, *classes: OpClass) -> Floats:
 
 
 def _late(steps: StepTimes, group: _Group) -> _Late | None:
-    """How late a group of cores is; None where it is not."""
+    """How late a group of cores is; None where it is not late."""
     others = np.setdiff1d(np.arange(len(steps.class_ps)), group.rows)
     busy = _of(steps, *_BUSY)
     theirs = medians(busy[others])
@@ -230,7 +231,7 @@ def _late(steps: StepTimes, group: _Group) -> _Late | None:
         return None
 
     def longer(values: Floats) -> Floats:
-        """How much longer the others are in something, by step."""
+        """By how much the others take longer in something, by step."""
         more: Floats = medians(values[others]) - values[group.rows].mean(axis=0)
         return more
 

@@ -1,7 +1,7 @@
-"""Where the time goes that findings divide among themselves: of a mean step, or of the whole capture without steps.
+"""The time that findings divide among themselves: that of a mean step, or of the whole capture without steps.
 
-Step times are means over cores, so that the classes of a step add up and no finding counts a wait twice: what one core
-waits for another is in the other's time as well. Time by op is known for the capture only; it is scaled to the steps.
+Step times are means over cores. So the classes of a step add up, and no finding counts a wait twice: the time that one
+core waits for another is in the other's time as well. Time by op is known only for the capture; it is scaled to steps.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ IDLE = OP_CLASSES.index("idle")
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Times of the complete steps, damaged figures cut to what a step can hold.
+    """Times of the complete steps; damaged figures are cut to what a step can hold.
 
     Attributes:
-        names: one a step.
+        names: name of each step.
         longest_ps: float64[steps], duration on the slowest core.
-        class_ps: float64[cores, steps, len(OP_CLASSES)]. What is left of a step as idle is below 0 where an op goes on
-            in the next step, which then has as much more.
-        input_ps: float64[cores, steps], waiting for input, part of class host (infeed ops) or of idle.
-        host_transfer_ps: float64[cores, steps], in ops that send to the host or receive from it.
-        grid: where they are from.
+        class_ps: float64[cores, steps, len(OP_CLASSES)], time by class. Idle time is below 0 where an op reaches into
+            the next step, whose idle time is larger by as much.
+        input_ps: float64[cores, steps], waiting for input; it is part of class host (infeed ops) or of idle.
+        host_transfer_ps: float64[cores, steps], time in ops that send to the host or receive from it.
+        grid: the steps that the times are of.
     """
 
     names: tuple[str, ...]
@@ -48,13 +48,13 @@ class StepTimes:
     grid: StepGrid
 
     def by_step(self, op_class: OpClass) -> Floats:
-        """float64[steps]: time of a class, mean over cores."""
+        """float64[steps]: mean time of a class over cores."""
         means: Floats = self.class_ps[:, :, OP_CLASSES.index(op_class)].mean(axis=0)
         return means
 
     @property
     def input_by_step(self) -> Floats:
-        """float64[steps]: time waiting for input, mean over cores."""
+        """float64[steps]: mean time of waiting for input over cores."""
         means: Floats = self.input_ps.mean(axis=0)
         return means
 
@@ -69,7 +69,7 @@ class StepTimes:
 
     @property
     def core_gaps(self) -> Floats:
-        """float64[cores]: the same over all steps together, 0 at least."""
+        """float64[cores]: the same summed over all steps, at least 0."""
         together: Floats = np.maximum(self.gaps.sum(axis=1), 0.0)
         return together
 
@@ -80,10 +80,11 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A finding about some cores, and the time of the others that it costs them, which no other finding counts.
+    """A finding about some cores, and the time that it costs the others; no other finding counts that time.
 
     Attributes:
-        collective_ps, idle_ps: that time by class, means over all cores.
+        finding: the finding; None where there is none.
+        collective_ps, idle_ps: the others' time by class, as means over all cores.
     """
 
     finding: Finding | None = None
@@ -93,13 +94,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The time that is divided.
+    """The time that findings divide.
 
     Attributes:
         whole_ps: mean step time (slowest core of each step), or a core's mean time in the capture. Above 0.
-        per: which of the two.
+        per: whether the time is of a step or of the capture.
         class_ps: mean time by class, over cores and steps.
-        steps: the single steps; None where the capture counts.
+        steps: the single steps; None where the time is of the capture.
         rows: rows of the op table by class, most self time first; with steps only ops that ran in most of them.
         scale: factor from self time in the table to time in the budget, by class.
     """
@@ -117,7 +118,7 @@ class Budget:
 
     @property
     def of(self) -> str:
-        """What fractions are of, in words."""
+        """Words for what fractions are of."""
         return "step time" if self.per == "step" else "the capture"
 
     def amount(self, ps: float) -> str:
@@ -152,7 +153,7 @@ class Budget:
 
 
 def budget(evidence: Evidence) -> Budget | None:
-    """Adds up what there is to divide; None where there is no time."""
+    """Adds up the time to divide; None where there is none."""
     steps = None if evidence.grid is None else _step_times(evidence.grid)
     classes = np.array([OP_CLASSES.index(name) for name in evidence.table.classes()], np.int64)
     self_ps = np.maximum(evidence.table.self_ps.astype(np.float64), 0.0)
@@ -187,7 +188,7 @@ def _rows(classes: Int64s, self_ps: Floats, usual: Bools) -> dict[OpClass, Rows]
 
 
 def _scale(in_table: float, in_step: float, cells: int) -> float:
-    """The capture holds incomplete steps and more, so ops get no more than their class has in the steps."""
+    """The factor from table to step. The capture is more than the steps, so ops get at most their class's time."""
     return min(1 / cells, in_step / in_table) if in_table > 0 else 0.0
 
 

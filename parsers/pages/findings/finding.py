@@ -1,4 +1,4 @@
-"""What a finding says, and what it is found from: sums by step, by op and by name, never single events."""
+"""Findings, and the evidence that they rest on: sums by step, by op and by name, never single events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_FINDINGS = 7
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to look: a tab, and what to jump to there, the name of an HLO op or of a step; None for the tab itself."""
+    """Where to look: a tab, and the HLO op or step to jump to there by name; None for the tab itself."""
 
     tab: Tab
     target: str | None = None
@@ -46,17 +46,17 @@ class Place:
 class Finding:
     """One reason why the program is slow.
 
-    Times are means over cores. No two findings count the same time, but one that does says so in its `basis`.
+    Times are means over cores. No two findings count the same time, unless the `basis` says so.
 
     Attributes:
-        kind: what it is about.
+        kind: the kind of reason.
         title: a few words, without a full stop.
-        worth_ps: time that the program takes for it, per complete step (mean) or, without steps, of the whole capture:
-            at most this can be won. Above 0.
-        per: which of the two.
+        worth_ps: time that it costs the program, as mean per complete step or, without steps, in the whole capture. The
+            most that can be won. Above 0.
+        per: whether `worth_ps` is of a step or of the capture.
         worth_fraction: the same as a fraction (0-1] of step time, or of the capture.
-        is_estimate: `worth_ps` is computed from a model, or by rules of thumb; else it is measured time.
-        basis: one sentence, how `worth_ps` was computed.
+        is_estimate: whether a model or rule of thumb gives `worth_ps`; otherwise it is measured.
+        basis: a sentence on how `worth_ps` was computed.
         evidence: sentences with figures.
         place: where to look.
     """
@@ -74,14 +74,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GapActivity:
-    """What happened in the long gaps of the core that is idle most, those aside in which the host waited for input.
+    """What happened in the long gaps of the core that is idle most, except while the host waited for input.
 
     Attributes:
-        gap_ps: all of these gaps together, of which the other times are parts; 0 where that is not known.
-        activities: what the host did, the most first.
-        longest_ps: the longest gap, None where there is none.
-        count: how many.
-        async_op: the asynchronous op that was under way for most of it, None without any; async_ps: for how much.
+        activities: what the host did, by time.
+        longest_ps: the longest gap; None where there is none.
+        count: number of gaps.
+        async_op: the asynchronous op that was under way for most of the time; None without any.
+        async_ps: how long it was under way in the gaps.
+        gap_ps: the time of all gaps, of which the other times are parts; 0 where unknown.
     """
 
     activities: tuple[Activity, ...] = ()
@@ -94,18 +95,18 @@ class GapActivity:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What findings are looked for in.
+    """What findings rest on.
 
     Attributes:
         grid: the steps that all cores share; None without steps.
         table: time by op over all cores and the whole capture.
-        rates: rates of its rows.
-        peaks: what one core can do at most.
+        rates: rates of the table's rows.
+        peaks: the peaks of one core.
         device_type: such as ``TPU v5p``; None where unknown.
-        total_ps: the cores' whole time, idle included, summed over cores.
-        core_count: cores that `total_ps` and `table` cover.
-        gaps: what happened in the cores' gaps; None where they were not looked at.
-        compilations: what the host compiled inside the capture.
+        total_ps: the cores' whole time, idle time included, summed over cores.
+        core_count: how many cores `total_ps` and `table` cover.
+        gaps: what happened in the cores' gaps; None where unknown.
+        compilations: what the host compiled during the capture.
         modules: compiled programs, for the shapes of matrix products; only those of large matrix ops are parsed.
     """
 

@@ -14,21 +14,21 @@ from tpuprof.parsers.pages.findings.finding import Evidence, Finding, Place
 from tpuprof.parsers.pages.words import sentence_name, share, short, size, times
 
 LEAST_COPIES = 0.03
-"""Every program copies a little; from this share of the time on it pays to look which layouts disagree."""
+"""Every program copies a little; from this share of the time on it pays to find layouts that disagree."""
 
 PADDED = 1.1
-"""Expansion by padding from which on it is named: less is the last tile of a large array."""
+"""Padding is named from this expansion on; a large array's last tile alone expands it by less."""
 
 _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the op card
 
 LEAST_OFFLOAD = 0.03
-"""As for copies: a transfer that runs beside the computation takes next to nothing on the line of ops."""
+"""The same for transfers; one that runs beside the computation takes hardly any time on the line of ops."""
 
 HOST_MEMORY = 5
 """Memory space of the host in layouts, ``S(5)``."""
 
 MOST_TEXT = 20_000
-"""Characters of an HLO text that are read for shapes; the result and the operands come first."""
+"""It reads so many characters of an HLO text for shapes; the result and the operands come first."""
 
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
@@ -36,7 +36,7 @@ _HOST_TRANSFER = re.compile(r"^host (send|recv)")
 
 
 def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:
-    """Array shapes in an op's HLO text, those of its result first; empty where the profile has lost it."""
+    """Array shapes in an op's HLO text, the result's first; empty where the profile has lost the text."""
     return tuple(in_text.shape for in_text in shapes_in(table.expression(row)[:MOST_TEXT]))
 
 
@@ -59,10 +59,10 @@ def in_host_memory(evidence: Evidence, budget: Budget) -> Rows:
 
 
 def layout_copies(evidence: Evidence, budget: Budget, offloaded: Rows) -> Finding | None:
-    """Ops that do nothing but bring data into another layout, or copy it.
+    """Ops that only copy data or change its layout.
 
     Args:
-        offloaded: rows that move data to or from the host, a finding of their own.
+        offloaded: rows that move data to or from the host; another finding counts them.
     """
     table = evidence.table
     rows = np.setdiff1d(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)

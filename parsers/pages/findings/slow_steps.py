@@ -12,13 +12,13 @@ from tpuprof.parsers.pages.words import multiple, short, time
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2
-"""Share of the steps that may be slow; with more of them the median step is not what is normal."""
+"""At most this share of the steps may be slow; with more of them the median step is not the normal one."""
 
 LEAST_STEPS = 4
-"""Steps from which on one of them stands out."""
+"""It takes so many steps for one of them to stand out."""
 
 LEAST_WORTH = 0.01
-"""Share of step time below which a slow step is no loss: one among very many."""
+"""Below this share of step time slow steps are no loss: there are few among very many."""
 
 _NAMED = 0.1  # share of what the slow step has more that a part of it must be to be named
 _MOST_NAMED = 3
@@ -34,14 +34,14 @@ _PARTS: dict[str, tuple[Kind, ...]] = {
     "vector ops": (),
     "other ops": (),
 }
-"""What a step consists of, and which findings have that time."""
+"""The parts of a step, and the findings that count them."""
 
 
 def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
-    """Few steps that take much longer than the median, for a reason that no other finding has.
+    """A few steps take much longer than the median, for a reason that no other finding has.
 
     Args:
-        others: kinds of the other findings; what slow steps have more of their time is left to them.
+        others: kinds of the other findings; the excess that they count is left to them.
     """
     steps = budget.steps
     if steps is None or len(steps.names) < LEAST_STEPS:
@@ -85,8 +85,8 @@ def slow_steps(budget: Budget, others: frozenset[Kind]) -> Finding | None:
 def _excess(steps: StepTimes, usual: float) -> Floats:
     """float64[steps]: how much longer than the median each step takes.
 
-    Inferred steps go from one start of a module to the next, and how early a module starts before the one ahead of it
-    is done varies: what a neighbour is shorter, a step is not longer.
+    Inferred steps go from one start of a module to the next, and a module may start more or less early before the one
+    ahead of it ends. So where a neighbour is shorter, that does not make the step longer.
     """
     excess = steps.longest_ps - usual
     if steps.grid.source != "modules":
@@ -97,7 +97,7 @@ def _excess(steps: StepTimes, usual: float) -> Floats:
 
 
 def _parts(steps: StepTimes) -> dict[str, Floats]:
-    """float64[steps] for each of `_PARTS`, means over cores."""
+    """float64[steps] for each of `_PARTS`: means over cores."""
     waits, host = steps.input_by_step, steps.by_step("host")
     if steps.grid.input_source == "infeed":
         host = np.maximum(host - waits, 0.0)
@@ -114,7 +114,7 @@ def _parts(steps: StepTimes) -> dict[str, Floats]:
 
 
 def _differs(more: dict[str, float], excess: float) -> str:
-    """The parts of which a step has most more."""
+    """A sentence on the parts that exceed those of the median step most."""
     named = sorted((name for name in more if more[name] >= _NAMED * excess), key=lambda name: -more[name])
     if not named:
         return "No kind of op explains it: the cores differ in what they do longer."

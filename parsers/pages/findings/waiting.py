@@ -1,4 +1,4 @@
-"""Findings about a device that has nothing to do: it waits for input, for the host, or for the compiler."""
+"""Findings about an idle device: it waits for input, for the host, or for the compiler."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ LEAST_INPUT = 0.05
 """XProf calls a program moderately input-bound from this share of step time on."""
 
 LEAST_PATTERN = 0.01
-"""A regular pattern of waits can't be chance, so it counts from less; below this it is not worth the work."""
+"""A regular pattern of waits is no chance, so it counts from this smaller share on."""
 
 _PATTERN_REPEATS = 3  # two equal distances: fewer may be chance
 _QUIET = 0.25  # the other steps wait less than this share of those of the pattern
 
 LEAST_IDLE = 0.03
-"""XProf's threshold: from this share of step time, idle for other reasons than input, it speaks of idle time."""
+"""XProf speaks of idle time from this share of step time on, waiting for input aside."""
 
 _EXPLAINS = 0.5
-"""Share of the gaps that a host event must fill to stand in the title: less than that may be a coincidence."""
+"""The title names a host event that fills at least this share of the gaps; less may be a coincidence."""
 
 _IN_FLIGHT = 0.5
-"""Share of the gaps during which an asynchronous op must be under way for them to be its fault."""
+"""An asynchronous op causes the gaps if it is under way for at least this share of them."""
 
 _STANDS_OUT = 1.1  # multiple of the mean from which on a core or a step is named
 
 _ELSEWHERE = 1.5
-"""Multiple of the idle time in steps from which on the gaps looked at can't be those in steps."""
+"""Gaps that are longer than this multiple of the idle time in steps lie outside of the steps."""
 
 _UNEVEN = 1.5  # multiple of the median step's idle time from which on a step is named
 
 _WAITING = re.compile(r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b", re.IGNORECASE)
-"""Names of host events in which a thread waits itself, so that they explain nothing."""
+"""Names of host events in which a thread itself waits; they explain nothing."""
 
 LEAST_COMPILING = 0.01
-"""Compilation is never part of a steady step, so that it counts from little on."""
+"""A steady step never compiles, so compilation counts from this small share on."""
 
 _MOST_NAMED = 3
 _FAR = float(1 << 60)
 
 
 def waiting_for_input(evidence: Evidence, budget: Budget) -> Claim:
-    """Steps in which the device waits for input: often, or in a regular pattern.
+    """The device waits for input often, or in a regular pattern.
 
-    Of cores that wait differently long the mean counts, and what the others wait for the one that waits longest.
+    Where cores wait for different times, the mean counts, and the time that the others wait for the last one.
     """
     steps = budget.steps
     if steps is None:
@@ -91,9 +91,9 @@ def waiting_for_input(evidence: Evidence, budget: Budget) -> Claim:
 
 
 def _for_the_last(steps: StepTimes) -> tuple[Floats, Floats]:
-    """float64[steps], twice: time in collectives and idle that is waiting for the core that has its input last.
+    """float64[steps], twice: time in collectives, and idle time, of waiting for the core that gets its input last.
 
-    Means over cores: what they have more of these than that core, up to what it waits for input longer than they.
+    These are means over cores of how much more they have than that core, up to how much longer it waits for input.
     """
     last, every = steps.input_ps.argmax(axis=0), np.arange(len(steps.names))
     longer = steps.input_ps[last, every] - steps.input_by_step
@@ -105,7 +105,7 @@ def _for_the_last(steps: StepTimes) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """Every `period`-th step waits, from step `first` on."""
+    """Every `period`-th step waits, beginning with step `first`."""
 
     first: int
     period: int
@@ -150,7 +150,7 @@ def _worst_core(steps: StepTimes, budget: Budget) -> str:
 
 
 def _infeed_of_capture(evidence: Evidence, budget: Budget) -> Finding | None:
-    """Without steps only infeed ops tell."""
+    """Waiting for input in a capture without steps, which only infeed ops tell."""
     table = evidence.table
     rows = np.array([row for row in budget.rows["host"] if table.category[row] == "infeed"], np.intp)
     worth = float(budget.op_ps(table, rows, "host").sum())
@@ -170,7 +170,7 @@ def idle_gaps(evidence: Evidence, budget: Budget, claimed_ps: float) -> Finding 
     """Gaps between ops that are not waiting for input.
 
     Args:
-        claimed_ps: idle time that other findings have.
+        claimed_ps: idle time that other findings count.
     """
     steps, gaps = budget.steps, evidence.gaps or GapActivity()
     idle = budget.class_ps["idle"] if steps is None else float(steps.core_gaps.mean()) / len(steps.names)
@@ -220,7 +220,7 @@ def _longest(gaps: GapActivity) -> str:
 
 
 def _idlest(by_step: Floats, step: str) -> str:
-    """The step with the longest gaps, where it stands out."""
+    """A sentence on the step with the longest gaps, where it stands out."""
     most, usual = float(by_step.max()), median(by_step)
     return f"Step {step} has {time(most)} of it, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
 
@@ -233,7 +233,7 @@ def _in_flight(gaps: GapActivity, everything: float) -> str:
 
 
 def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
-    """What the host did, work before waiting."""
+    """Sentences on what the host did; work comes before waiting."""
     if not gaps.activities:
         return []
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
@@ -248,10 +248,10 @@ def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
 
 
 def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float]:
-    """Programs compiled between the first complete step and the last, at the device's cost.
+    """Programs that the host compiled between the first complete step and the last while the device was idle.
 
     Returns:
-        The finding, and how much of the idle time in steps is its.
+        The finding, and how much of the idle time in steps it counts.
     """
     if not evidence.compilations:
         return None, 0.0
@@ -290,11 +290,12 @@ def compiling(evidence: Evidence, budget: Budget) -> tuple[Finding | None, float
 
 @dataclass(frozen=True, slots=True)
 class _Stalls:
-    """Compilations that overlap taken together, as one stalls the device where several threads work on it.
+    """Compilations; those that overlap count as one, because several threads may work on one program.
 
     Attributes:
-        names: of the longest of each.
-        start_ps, end_ps: int64[n]; idle_ps: float64[n], the most that one of them overlaps.
+        names: name of the longest compilation of each.
+        start_ps, end_ps: int64[n].
+        idle_ps: float64[n]; the most idle time that one of the compilations overlaps.
     """
 
     names: tuple[str, ...]
@@ -313,7 +314,7 @@ class _Stalls:
 
     @classmethod
     def of(cls, compilations: tuple[Compilation, ...]) -> _Stalls:
-        """Only those that cost idle time."""
+        """Joins the compilations that cost idle time."""
         costly = [
             compilation for compilation in compilations if compilation.idle_ps > 0 and compilation.duration_ps > 0
         ]

@@ -19,22 +19,22 @@ from tpuprof.parsers.pages.findings.moving import op_shapes
 from tpuprof.parsers.pages.words import share, short, size
 
 LEAST_MATRIX_OP = 0.05
-"""Share of the time from which on an op's shapes are looked at: each program that is, is parsed for it."""
+"""It looks at the shapes of ops from this share of the time on, because it must parse their programs."""
 
 FILLED = 0.6
-"""Share of the matrix unit from which on padding is no finding: changing shapes costs more than it gains."""
+"""Padding is no finding where an op fills this share of the matrix unit: new shapes would gain too little."""
 
 _PLAUSIBLE = 1.05
-"""An op faster than its padded shape allows was laid out otherwise by the compiler, so the estimate is wrong for it."""
+"""The compiler laid out an op otherwise if it is faster than its padded shape allows; then the estimate is wrong."""
 
 LEAST_WORTH = 0.01
-"""Share of the time below which an estimate is not worth a line."""
+"""Below this share of the time an estimate is not worth a line."""
 
 LEAST_MEMORY_BOUND = 0.10
-"""Share of the time that ops bound by memory must take together: every program has some."""
+"""Ops bound by memory must take this share of the time together; every program has some."""
 
 SATURATED = 0.4
-"""Share of HBM's peak from which on bandwidth is what slows an op down; below it is latency, or its size."""
+"""Bandwidth slows an op down from this share of HBM's peak on; below, latency or the op's size does."""
 
 _FLOATS = 0.5  # share of an op's bytes in f32 from which on bf16 is mentioned
 _LARGE = 1 << 20  # bytes of an array whose type matters
@@ -45,7 +45,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Padded:
-    """A matrix op that pads: its row, how much of the matrix unit it fills (0-1), time spent on padding, its worst."""
+    """A matrix op with padding: its row, how much of the matrix unit it fills (0-1), padding time, worst product."""
 
     row: int
     filled: float
@@ -54,7 +54,7 @@ class _Padded:
 
 
 def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
-    """Large matrix ops whose dimensions are no multiples of the matrix unit's."""
+    """Large matrix ops whose dimensions are not multiples of the matrix unit's side."""
     side = mxu_side(evidence.device_type)
     rows = budget.rows["compute"]
     if side is None or not len(rows):
@@ -87,7 +87,7 @@ def matrix_padding(evidence: Evidence, budget: Budget) -> Finding | None:
 
 
 def _padded(evidence: Evidence, row: int, op_ps: float, side: int) -> _Padded | None:
-    """What an op wastes on padding; None where it fills the unit, or where its shapes can't be the reason."""
+    """What an op wastes on padding; None where it fills the unit, or where its shapes cannot be the reason."""
     used = float(evidence.rates.flops_utilization[row])
     if used >= FILLED:
         return None  # whatever its shapes are: the program need not be parsed
@@ -109,7 +109,7 @@ def _padded(evidence: Evidence, row: int, op_ps: float, side: int) -> _Padded | 
 
 
 def _filled(works: Iterable[MatrixWork]) -> float | None:
-    """Share of the multiplications of some products that is no padding; None where one of them is not known."""
+    """The share of some products' multiplications that is not padding; None where one product is unknown."""
     plain = padded = 0
     for work in works:
         if (
@@ -180,14 +180,14 @@ def memory_bound(evidence: Evidence, budget: Budget) -> Finding | None:
 
 
 def _bytes_words(moved: Floats, occurrences: Floats) -> str:
-    """Bytes of the largest op each time that it runs."""
+    """A sentence on the bytes that the largest op moves each time."""
     if not math.isfinite(moved[0]) or occurrences[0] <= 0:
         return ""
     return f"It moves {size(float(moved[0] / occurrences[0]))} to and from HBM each time."
 
 
 def _halved(evidence: Evidence, hbm_ps: Floats, rows: list[int]) -> float:
-    """Time for HBM traffic that bf16 would save in those of the largest ops whose large arrays are mostly f32."""
+    """Time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32."""
     saved = 0.0
     for row, ps in zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False):
         arrays = [shape for shape in op_shapes(evidence.table, row) if shape.memory_space == _HBM]

@@ -1,4 +1,4 @@
-"""All there is to say about one HLO op: its text, the padding of its shapes, its use of the matrix unit, its source."""
+"""Details of one HLO op: its text, the padding of its shapes, its use of the matrix unit, its source."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
 LEAST_WASTE = 16 << 10
-"""Bytes of padding from which on a shape is named: each scalar has half a kilobyte of it, and no one cares."""
+"""A shape is named from so many bytes of padding on; every scalar has half a kilobyte, which does not matter."""
 
 MOST_TEXT = 200_000
-"""Characters of an HLO text that are looked at; longer ones are cut, and say so."""
+"""It reads so many characters of an HLO text; a longer text is cut, and says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeNote:
-    """A shape of an op's text: where it stands there, and what its layout makes of it."""
+    """A shape in an op's text: where it stands in the text, and the shape that it describes."""
 
     begin: int
     end: int
@@ -30,7 +30,7 @@ class ShapeNote:
 
     @property
     def wasted_bytes(self) -> int:
-        """What tiling adds; 0 where that is not known."""
+        """The bytes that tiling adds; 0 where unknown."""
         padded, plain = self.shape.padded_bytes, self.shape.unpadded_bytes
         return 0 if padded is None or plain is None else padded - plain
 
@@ -42,11 +42,12 @@ class OpDetails:
     Attributes:
         row: the op's row in the ops page.
         expression: its full HLO text; empty where the profile has lost it.
-        is_cut: the text was longer than `MOST_TEXT`.
-        source: ``file:line``, source_stack: the calls that led there, outermost first; empty where unknown.
-        shapes: the distinct array shapes of the text, in order of their first place; the result's come first.
-        matrix: what the op's dots and convolutions make of the matrix unit; empty where it has none, or unknown.
-        mxu_side: rows and columns of the matrix unit that this supposes, None for an unknown device.
+        is_cut: whether the text was longer than `MOST_TEXT`.
+        source: ``file:line``; empty where unknown.
+        source_stack: the calls that led there, outermost first.
+        shapes: the distinct array shapes of the text in order of their first place; the result's come first.
+        matrix: how the op's dots and convolutions use the matrix unit; empty where it has none, or unknown.
+        mxu_side: the matrix unit's side that `matrix` assumes; None for an unknown device.
     """
 
     row: int
@@ -60,7 +61,7 @@ class OpDetails:
 
     @property
     def padded(self) -> list[ShapeNote]:
-        """The shapes that take noticeably more room than their elements need, most wasted bytes first."""
+        """The shapes that take noticeably more bytes than their elements, most wasted bytes first."""
         wasteful = [note for note in self.shapes if note.wasted_bytes >= LEAST_WASTE]
         return sorted(wasteful, key=lambda note: note.wasted_bytes, reverse=True)
 
@@ -74,7 +75,7 @@ def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDe
     """Reads the texts of one op.
 
     Args:
-        module: the op's HLO module, for the matrix unit; None where it is not known (yet).
+        module: the op's HLO module, which the matrix unit's use needs; None while it is unknown.
     """
     expression = page.table.expression(row)
     is_cut = len(expression) > MOST_TEXT

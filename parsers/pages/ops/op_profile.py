@@ -1,6 +1,6 @@
-"""The op profile: a tree of where the cores' time went, by program, by category or by framework scope.
+"""The op profile: trees of the cores' time by program, by category and by framework scope.
 
-XProf's page is `op_profile_builder.cc`; the differences, each on purpose:
+XProf's page is `op_profile_builder.cc`. It differs on purpose in these points:
 
 - A node's time is the self time of everything under it. So children always add up to their parent; in XProf the self
   time of ops that hold others (`while`, `call`) is in its program but in none of its categories.
@@ -37,10 +37,10 @@ SortBy = Literal["time", "wasted"]
 NO_CATEGORY = "unknown category"
 IDLE = "IDLE"
 MUCH_IDLE = 0.2
-"""Idle share from which on it is what to look at first, unless one op wastes more."""
+"""Idle time is what to look at first from this share on, unless one op wastes more."""
 
 MOST_SCOPES = 200
-"""Framework scopes around an op that have nodes of their own."""
+"""How many framework scopes around an op have nodes of their own."""
 
 MOST = 0.9
 """The share of a node's time that its children shown under "top 90 %" make up."""
@@ -51,8 +51,9 @@ class OpTree:
     """A tree as columns over its m nodes; node 0 is the root.
 
     Attributes:
-        by: what it is grouped by.
-        kind, name: of each node. A group of duplicates has the name of its longest op and the number of the others.
+        by: what the tree groups by.
+        kind, name: kind and name of each node. A group of duplicates is named after its longest op and the number of
+            the others.
         parent: int64[m], -1 for the root.
         row: int64[m]; for an op its row in the ops page, for duplicates that of their longest op, else -1.
         time_ps: int64[m]; self time of all ops under the node; of the root the cores' whole time, idle included.
@@ -97,10 +98,10 @@ class OpTree:
         return nodes[np.argsort(-np.nan_to_num(self.wasted_fraction[nodes], nan=-1.0), kind="stable")]
 
     def top_children(self, node: int, sort: SortBy = "time", limit: int = 0, most: bool = False) -> tuple[Int64s, int]:
-        """The first `limit` children (0: all), with `most` no more than make up 90 % of the node's time.
+        """The first `limit` children (0: all); with `most`, only as many as make up 90 % of the node's time.
 
         Returns:
-            The children, and how many are left out.
+            The children, and how many it leaves out.
         """
         nodes = self.children(node, sort)
         kept = len(nodes)
@@ -136,12 +137,12 @@ class OpProfilePage:
     headline: str
 
     def tree(self, by: Grouping) -> OpTree:
-        """One of the trees."""
+        """The tree for a grouping."""
         return {"program": self.by_program, "category": self.by_category, "provenance": self.by_provenance}[by]
 
 
 def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
-    """The trees over some ops; without idle time all fractions are of the ops' self time."""
+    """Makes the trees over some ops; without idle time all fractions are of the ops' self time."""
     duplicates = ops.table.texts("deduplicated_name")
     trees = {by: op_tree(ops, by, duplicates, with_idle) for by in GROUPINGS}
     return OpProfilePage(
@@ -152,7 +153,7 @@ def op_profile_page(ops: OpsPage, with_idle: bool = True) -> OpProfilePage:
 def provenance_parts(framework_op: str) -> list[str]:
     """The scopes of a framework op, outermost first: ``jit(f)/mlp/dot_general:`` gives three.
 
-    Slashes within parentheses or brackets do not split; the type behind the last colon is cut off.
+    It does not split at slashes within parentheses or brackets, and cuts off the type behind the last colon.
     """
     parts, depth, begin = [], 0, 0
     for place, character in enumerate(framework_op):
@@ -168,7 +169,7 @@ def provenance_parts(framework_op: str) -> list[str]:
 
 
 class _Builder:
-    """Grows a tree level by level: each level gives every op the node that it goes under."""
+    """Grows a tree level by level; each level puts every op under a node."""
 
     def __init__(self, ops: OpsPage) -> None:
         table = ops.table
@@ -229,7 +230,7 @@ class _Builder:
 
 
 def _wasted_ps(work: Floats, self_ps: Floats, normalized_ps: Floats, peaks: Peaks) -> Floats:
-    """float64[n, 1]: self time of each op times what is left of the better used peak; NaN where none is known."""
+    """float64[n, 1]: self time of each op times the unused share of its better used peak; NaN where unknown."""
     of_ops = rates(work, self_ps, normalized_ps, peaks)
     used = np.stack([of_ops.flops_utilization, of_ops.bandwidth_utilization[:, 0]], axis=1)
     best = np.where(np.isfinite(used).any(axis=1), np.minimum(np.nan_to_num(used).max(axis=1), 1.0), np.nan)
@@ -241,7 +242,7 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
 
     Args:
         duplicates: the `deduplicated_name` of each op, empty where it has none.
-        with_idle: whether idle time is a node, and part of the root's time.
+        with_idle: whether idle time is a node and part of the root's time.
     """
     table = ops.table
     builder = _Builder(ops)
@@ -265,7 +266,7 @@ def _codes(values: Sequence[str]) -> Int64s:
 
 
 def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
-    """A level for each depth of framework scope; ops without so many scopes stay where they are."""
+    """Adds a level for each depth of framework scope; ops with fewer scopes stay where they are."""
     number: dict[str, int] = {}
     which = np.array([number.setdefault(name, len(number)) for name in framework_ops], np.int64)
     parts = [provenance_parts(name)[:MOST_SCOPES] for name in number]
@@ -280,7 +281,7 @@ def _scopes(builder: _Builder, framework_ops: Sequence[str]) -> None:
 
 
 def _group_duplicates(builder: _Builder, ops: OpsPage, duplicates: Sequence[str]) -> None:
-    """A level for ops that are copies of one another: one program, one node so far, one deduplicated name."""
+    """Adds a level for ops that are copies of one another: same program, same node so far, same deduplicated name."""
     names = [duplicate or own for duplicate, own in zip(duplicates, ops.table.name, strict=True)]
     code = _codes([f"{program}\0{name}" for program, name in zip(ops.program, names, strict=True)])
     if not len(code):
@@ -325,7 +326,7 @@ def _finished(builder: _Builder, by: Grouping, ops: OpsPage) -> OpTree:
 
 
 def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
-    """How well the device is used over all, and what to look at first: idle time, or the op that wastes most."""
+    """Says how well the program uses the device, and what to look at first: idle time, or the op that wastes most."""
     if not len(ops):
         return f"No ops: {ops.unknown.get('ops', 'the profile holds none')}."
     leaves = np.array([kind == "op" for kind in tree.kind], np.bool_)

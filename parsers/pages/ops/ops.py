@@ -1,8 +1,8 @@
 """The page of all HLO ops: one row an op, as columns, with rates and what bounds each (XProf's `hlo_stats`).
 
-Differences from XProf: shares are those of `op_stats_to_hlo_stats.cc` (of the cores' whole time, idle included), but a
-figure that the profile lacks is NaN, not 0; programs have their names, not XProf's ``main``, where the profile names
-them nowhere but in its `XLA Modules` lines.
+Shares are XProf's (`op_stats_to_hlo_stats.cc`): of the cores' whole time, idle time included. Different from XProf, a
+figure that the profile lacks is NaN and not 0, and a program that only the `XLA Modules` lines name has that name and
+not ``main``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ UNKNOWN_PROGRAM = "unknown program"
 
 @dataclass(frozen=True, slots=True)
 class OpsPage:
-    """All HLO ops of some hosts, the one with most self time first (ties by name).
+    """All HLO ops of some hosts by self time, longest first; ties go by name.
 
     Attributes:
         hosts: names of the hosts that the figures cover.
-        device_type: as the profile names it, None where it does not.
-        core_count: TensorCores over all hosts; times are summed over them.
-        peaks: of one core.
+        device_type: the device as the profile names it; None where it does not.
+        core_count: number of TensorCores over all hosts; times are summed over them.
+        peaks: the peaks of one core.
         table: time and work, n rows.
         program: name of each row's HLO module with its program id, ``jit_step(7)``; `UNKNOWN_PROGRAM` without an id.
         op_class: what the core does during each row.
         rates: rates over the rows' total time.
-        total_ps, idle_ps: the cores' whole time, and what of it no op fills.
+        total_ps, idle_ps: the cores' whole time, and how much of it no op fills.
         self_fraction, cumulative_fraction: float64[n]; self time as a fraction (0-1) of the whole, NaN without any.
         time_scale: self time at the nominal clock over self time measured (DVFS), None where the profile does not say.
         simulated: the profile says of itself that its times were composed, not measured.
@@ -70,7 +70,7 @@ class OpsPage:
 
 
 def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
-    """All HLO ops over some hosts of a run (at least one)."""
+    """Makes the page over at least one of a run's hosts."""
     merged = merge_tables([summary.table for summary in summaries])
     table = merged.take(_by_self_time(merged))
     device = device_of(summaries)

@@ -1,8 +1,8 @@
 """The roofline page: the device's peaks, and the program, its steps and its ops under them (XProf's `roofline_model`).
 
-The program's time is the cores' whole time with idle; its work that of all ops but those which hold others. Without
-infeed and outfeed ops, their time is left out of it as well. Different from XProf: a step's time is the sum of each
-core's own step, not the longest core's times their number; ops that start where a step ends belong to the next one.
+The program's time is the cores' whole time with idle time; its work is that of all ops that hold no others. Without
+infeed and outfeed ops it leaves out their time as well. Different from XProf, a step's time is the sum over the cores'
+own steps and not the longest core's step times their number, and an op that starts where a step ends is the next one's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RooflinePoints:
         name: ``program``, or the step's name.
         total_ps: int64[n]; time over all cores.
         work: float64[n, WORK_COUNT].
-        rates: of that work in that time.
+        rates: the rates of that work in that time.
     """
 
     name: tuple[str, ...]
@@ -51,11 +51,11 @@ class RooflinePage:
     Attributes:
         ops: the ops with their rates, and the peaks.
         with_infeed: whether infeed and outfeed ops count.
-        counts: bool[n] over the rows of `ops`; False for infeed and outfeed ops that are left out.
-        program: one point over the whole capture.
-        average_step: one point, the mean over all steps; none without steps.
-        steps: a point a step, in order of time.
-        step_source: markers or inferred periods, None without steps.
+        counts: bool[n] over the rows of `ops`; False for infeed and outfeed ops that do not count.
+        program: one point for the whole capture.
+        average_step: one point for the mean over all steps; none without steps.
+        steps: one point for each step, in order of time.
+        step_source: whether steps are marked or inferred; None without steps.
         unknown: dotted JSON key to the reason why figures are missing.
         warnings: plain sentences about the profile itself.
     """
@@ -72,7 +72,7 @@ class RooflinePage:
 
 
 def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: bool = True) -> RooflinePage:
-    """The roofline over some hosts of a run, given its HLO ops."""
+    """Makes the page over some hosts of a run, given its HLO ops."""
     is_feed = feeds(ops.table)
     counts = np.ones(len(ops), np.bool_) if with_infeed else ~is_feed
     left_out = 0 if with_infeed else int(ops.table.self_ps[is_feed].sum())
@@ -103,7 +103,7 @@ def roofline_page(ops: OpsPage, summaries: Sequence[HostSummary], with_infeed: b
 
 
 def _points(names: tuple[str, ...], times: Int64s, work: Floats, ops: OpsPage) -> RooflinePoints:
-    """Points whose time at the nominal clock is in the proportion of the whole capture's, with idle time as it is."""
+    """Makes points. Their time at the nominal clock is scaled like the capture's; idle time stays as it is."""
     total = times.astype(np.float64)
     busy = ops.total_ps - ops.idle_ps
     scale = 1.0 if not ops.total_ps else (ops.idle_ps + busy * (ops.time_scale or 1.0)) / ops.total_ps
@@ -113,8 +113,8 @@ def _points(names: tuple[str, ...], times: Int64s, work: Floats, ops: OpsPage) -
 def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, Floats]:
     """Time and work of each step over all cores.
 
-    An op counts for the step that it begins in. So without infeed a step that the infeed of the one before reaches into
-    keeps that time, and the one before loses it; their sum is right.
+    An op counts for the step in which it begins. So where infeed does not count and an infeed reaches into the next
+    step, its own step loses that time and the next one keeps it; their sum is right.
     """
     times = grid.duration_ps.sum(axis=0)
     work = _added(grid.work)
@@ -126,6 +126,6 @@ def _steps(grid: StepGrid, with_infeed: bool) -> tuple[Int64s, Floats]:
 
 
 def _added(work: Floats) -> Floats:
-    """The sum over the first axis, NaN where none of it has the count."""
+    """Sums over the first axis; NaN where no entry has the count."""
     known = np.isfinite(work).any(axis=0)
     return np.where(known, np.nansum(work, axis=0), np.nan)

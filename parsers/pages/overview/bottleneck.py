@@ -1,4 +1,4 @@
-"""The verdict in words: whether the steps wait for input, with XProf's thresholds and the right percentages."""
+"""The verdict in words, with XProf's thresholds: whether the steps wait for input."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def bottleneck_of(
     top_ops: Sequence[TopOp],
     unknown: dict[str, str],
 ) -> Bottleneck:
-    """Whether the steps wait for input; unknown where neither the program nor the host tells.
+    """Judges whether the steps wait for input; unknown where neither the program nor the host tells.
 
     Args:
         source: what tells the time that steps wait for input.
-        unknown: reasons for figures that are unknown go here, by JSON key.
+        unknown: receives the reasons for unknown figures, by JSON key.
     """
     parts = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
@@ -72,7 +72,7 @@ def bottleneck_of(
 
 
 def _output(outfeed: float) -> str:
-    """On results sent to the host, with the thresholds of input."""
+    """A sentence on results that go to the host, with the same thresholds as input."""
     if outfeed < MODERATELY_INPUT_BOUND:
         return ""
     how = "highly" if outfeed >= HIGHLY_INPUT_BOUND else "moderately"
@@ -80,14 +80,14 @@ def _output(outfeed: float) -> str:
 
 
 def _communication(compute: float, sync: float, infeed: float) -> str:
-    """On all-reduces, from 6 % of step time beyond what waits for input."""
+    """A sentence on all-reduces, from 6 % of step time beyond what waits for input."""
     if compute + sync - infeed < MUCH_ALL_REDUCE:
         return ""
     return f" All-reduces take {compute + sync:.1f}%: {sync:.1f}% waits for other cores, {compute:.1f}% is the work."
 
 
 def _sparse_core(wait: float) -> str:
-    """On waiting for an embedding core, as XProf words it from more than nothing."""
+    """A sentence on waiting for an embedding core, where there is any."""
     if wait <= 0:
         return ""
     also = " It is the place to start." if wait >= MUCH_SPARSE_CORE else ""
@@ -110,7 +110,7 @@ def with_slow_steps(bottleneck: Bottleneck, steps: Sequence[Step]) -> Bottleneck
 
 
 def _by_idle_time(shares: Sequence[Share], top_ops: Sequence[TopOp], idle: float) -> Bottleneck:
-    """For a program whose share of waiting for input can't be told: it is not more than the idle time."""
+    """The verdict where the waiting for input is unknown: it is at most the idle time."""
     is_bound = idle < MODERATELY_INPUT_BOUND
     if is_bound:
         little = f"only {idle:.1f}%" if idle >= 0.05 or not idle else "less than 0.1%"
@@ -124,7 +124,7 @@ def _by_idle_time(shares: Sequence[Share], top_ops: Sequence[TopOp], idle: float
 def _what_takes_time(
     shares: Sequence[Share], top_ops: Sequence[TopOp], idle_percent: float, idle: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Statement and advice by what the cores' time goes to."""
+    """Statement and advice on what takes the cores' time."""
     busy = [share for share in shares if share.op_class != "idle"]
     if not busy or not top_ops:
         return f"The steps hold no op events. {idle}", ()

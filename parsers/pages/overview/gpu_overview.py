@@ -22,7 +22,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 
 TOP_OPS = 10
 MODERATE = 3.0
-"""From this share of step time on, other time and collectives are named; XProf calls them high from 15 %."""
+"""It names other time and collectives from this share of step time on; XProf calls them high from 15 %."""
 
 NO_STEPS = "no step of the host launched work on a GPU: nothing marks steps in this profile"
 NOT_OF_GPUS = "computed for TPUs only, and these are GPUs"
@@ -43,7 +43,7 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
     """The overview over some hosts of a run whose devices are GPUs.
 
     Args:
-        summaries: at least one, and one with GPUs. Of several hosts' steps those of the host with most are taken.
+        summaries: at least one with GPUs. Of several hosts it shows the steps of the host with most steps.
     """
     gpus = [summary.gpu for summary in summaries if summary.gpu is not None]
     most = max(gpus, key=lambda gpu: len(gpu.steps))
@@ -87,7 +87,7 @@ def gpu_overview(summaries: Sequence[HostSummary]) -> Overview:
 
 
 def _top_ops(gpus: Sequence[GpuSummary]) -> tuple[TopOp, ...]:
-    """The ops with the most self time, summed over hosts; ties go by name."""
+    """The ops with the most self time over all hosts; ties go by name."""
     rows: dict[tuple[str, str], list[int]] = {}
     for op in (op for gpu in gpus for op in gpu.ops):
         row = rows.setdefault((op.name, op.type), [0, 0])
@@ -104,7 +104,7 @@ def _top_ops(gpus: Sequence[GpuSummary]) -> tuple[TopOp, ...]:
 
 
 def _class_of(name: str) -> OpClass:
-    """What a GPU does during an op, by its name."""
+    """What a GPU does during an op of this name."""
     lowered = name.lower()
     if "nccl" in lowered or op_class(lowered.rpartition("/")[2]) == "collective":
         return "collective"
@@ -144,7 +144,7 @@ def _performance(
 
 
 def _bottleneck(steps: Sequence[Step], unknown: dict[str, str]) -> Bottleneck:
-    """Whether the steps wait for input: copies from the host, or more other time than can be nothing."""
+    """Judges whether the steps wait for input: for copies from the host, or in much other time."""
     parts = [step.breakdown for step in steps if isinstance(step.breakdown, GenericBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:

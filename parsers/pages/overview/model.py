@@ -1,4 +1,4 @@
-"""What the overview page holds: plain values, no screen.
+"""The overview page as plain values.
 
 Times are picoseconds and sizes bytes until they are drawn. A figure that the profile cannot tell is `None`, and
 `Overview.unknown` says why under the figure's dotted JSON key.
@@ -114,7 +114,7 @@ class Performance:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Whether the program waits for input, with XProf's thresholds and wording in our own words.
+    """Whether the program waits for input, by XProf's thresholds.
 
     Attributes:
         classification: `host` from 20 % of step time spent waiting for input, `both` from 5 %, else `device`, which

@@ -30,7 +30,7 @@ def performance_of(
     modules: Sequence[HloModules],
     unknown: dict[str, str],
 ) -> Performance:
-    """The figures over some hosts; reasons for those that are unknown go into `unknown`, by JSON key."""
+    """The figures over some hosts; `unknown` receives the reasons for unknown ones, by JSON key."""
     why, grid = why_no_ops(summaries), steps.grid
     total = sum(summary.total_ps for summary in summaries)
     busy = sum(summary.self_ps for summary in summaries)
@@ -105,8 +105,8 @@ def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:
 def _precision(table: OpTable, modules: Sequence[HloModules]) -> tuple[Known, Known]:
     """Share of matrix ops' self time whose operands have 16 bits, and 32; XProf leaves both empty on TPU.
 
-    By the types in the compiled program. What the matrix unit does with 32-bit operands (one bfloat16 pass or several)
-    is a matter of the op's precision setting.
+    The types are those in the compiled program. The op's precision setting decides what the matrix unit does with
+    32-bit operands (one bfloat16 pass or several).
     """
     times: dict[int, int] = {}
     for row in np.flatnonzero(np.nan_to_num(table.flops) > 0).tolist():

@@ -1,9 +1,9 @@
 """The ops that GPUs ran: kernels added up by HLO op, and HLO ops by framework op (XProf's device op database).
 
-A kernel belongs to the HLO op that its stat `hlo_op` names in program `program_id`; one whose program the profile does
-not hold is left out, as XProf leaves it. Without that stat the op that its stat `tf_op` names counts. What stems from
-no framework op stands for itself. (XProf takes kernels of several programs that follow each other in one step for the
-first one's where their HLO ops have the same name; here each keeps its own.)
+A kernel belongs to the HLO op that its stat `hlo_op` names in program `program_id`. As in XProf, a kernel whose program
+is not in the profile is left out. Without that stat it belongs to the op that its stat `tf_op` names. An op that stems
+from no framework op stands for itself. (XProf counts kernels of several programs that follow each other in one step for
+the first program where their HLO ops have the same name; here each keeps its own.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.host.events import HostThread, SparseStat, integers_at
 _HLO_OP, _PROGRAM, _FRAMEWORK_OP = OP_STATS = ("hlo_op", "program_id", "tf_op")
 
 _INSIDE = "::"
-"""Stands between the HLO ops that hold one another, the innermost last."""
+"""Separates HLO ops that hold one another; the innermost comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class GpuOp:
     Attributes:
         name: such as ``jit(step)/dot_general``.
         type: such as ``dot_general``; `UNKNOWN_TYPE` for an HLO op.
-        occurrences: of its most frequent HLO op, over all GPUs, as XProf counts.
-        self_ps: summed over all GPUs.
+        occurrences: how often its most frequent HLO op occurs on all GPUs, as XProf counts.
+        self_ps: self time over all GPUs.
     """
 
     name: str
@@ -46,7 +46,7 @@ class GpuOp:
 
 @dataclass(frozen=True, slots=True)
 class _Op:
-    """An op that a kernel names; the full name of the framework op, which is empty for an HLO op without one."""
+    """An op that a kernel names; `framework_op` is its full name, empty for an HLO op without one."""
 
     program: int
     name: str
@@ -54,10 +54,10 @@ class _Op:
 
 
 def gpu_ops(gpus: Sequence[tuple[Plane, Sequence[HostThread]]], modules: HloModules) -> tuple[GpuOp, ...]:
-    """Ops of GPUs by self time, ties by name.
+    """Ops of GPUs by self time; ties go by name.
 
     Args:
-        gpus: each with its streams, decoded with `OP_STATS`.
+        gpus: each GPU with its streams, decoded with `OP_STATS`.
     """
     spent: dict[_Op, tuple[int, int]] = {}
     for plane, streams in gpus:
@@ -120,7 +120,7 @@ def _of_framework(plane: Plane, stream: HostThread) -> list[tuple[_Op, int, int]
 
 
 def _distinct(plane: Plane, stat: SparseStat) -> tuple[Int64s, list[str]]:
-    """The text of each event as a number, and the texts. References, as which writers store them, are read once."""
+    """The text of each event as a number, and the texts; each reference is resolved once."""
     column = stat.values
     length = column.length.astype(np.int64) if len(column.length) else np.zeros(len(column.kind), np.int64)
     order = np.lexsort((length, column.value, column.kind))

@@ -37,7 +37,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 STREAM_STATS = tuple(dict.fromkeys((*GROUP_STATS, *OP_STATS, "shape")))
 
 _STEPS_LINE = 0xDEADBEEF
-"""Low 32 bits of the id of the line in which a profile may have steps already."""
+"""Low 32 bits of the id of the line that holds steps in a profile which has them already."""
 
 # What a GPU does, by importance.
 _FROM_HOST, _COLLECTIVE, _BETWEEN, _TO_HOST, _COMPUTE_32, _COMPUTE_16 = range(6)
@@ -54,9 +54,9 @@ class GpuStep:
     """One step.
 
     Attributes:
-        name: the root's name and step number, else the group's number, which XProf prints always.
+        name: the root's name and step number, else the group's number, which XProf always prints.
         group_id: the group's number.
-        start_ps, duration_ps: the longest span that it has on a GPU.
+        start_ps, duration_ps: the step's longest span on a GPU.
         breakdown: where the duration went; XProf's generic step, without the parts that are always 0.
     """
 
@@ -73,10 +73,10 @@ class GpuSummary:
 
     Attributes:
         device_count: number of GPU planes.
-        device_type: as XProf names the first one, such as ``AMD GPU - gfx942``; ``GPU`` where the profile does not say.
-        steps: by group; only those with compute.
-        dropped: steps left out at both ends.
-        compute_16bit_ps, compute_32bit_ps: of all groups with a span on some GPU, where 16-bit compute hides the other.
+        device_type: the first GPU as XProf names it, such as ``AMD GPU - gfx942``; ``GPU`` where nothing tells.
+        steps: the steps with compute, by group.
+        dropped: number of steps left out at both ends.
+        compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
         ops: framework ops by self time, then name.
     """
 
@@ -141,7 +141,7 @@ _AMD_SERIES = {9: "gfx-9XX series", 10: "gfx-10XX series", 11: "gfx-11XX series"
 
 
 def gpu_type(plane: Plane) -> str:
-    """What XProf calls a GPU: by vendor, device name and compute capability in the plane's stats."""
+    """XProf's name of a GPU, from vendor, device name and compute capability in the plane's stats."""
     stats = plane.stats
     major, minor = (
         value if isinstance(value := stats.get(f"compute_cap_{part}"), int) else 0 for part in ("major", "minor")
@@ -185,8 +185,8 @@ def _gpu(plane: Plane, streams: Sequence[HostThread], groups: Sequence[Int64s], 
     """Reads what one GPU did for steps; None for nothing.
 
     Args:
-        groups: of each stream's events.
-        derives: whether gaps between groups are to be filled and spans to be found, as the profile has no groups yet.
+        groups: the groups of each stream's events.
+        derives: whether to fill gaps between groups and to find spans, because the profile has no groups yet.
     """
     if not streams:
         return None
@@ -218,7 +218,7 @@ def _filled(group: Int64s) -> Int64s:
 
 
 def _runs(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Group, start and end of each run of events of one group. Events are in order; all have groups from one on."""
+    """Group, start and end of each run of events of one group; events are in order, and from one on all have groups."""
     first = int(np.argmax(group >= 0)) if (group >= 0).any() else len(group)
     group, start, end = group[first:], start[first:], end[first:]
     opens = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
@@ -280,7 +280,7 @@ def _kind_of(name: str) -> int:
 
 
 def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> Bools:
-    """Which of the texts at these places of a file hold a word. The file is read in pieces, texts in order of place."""
+    """Which of the texts at these places of a file hold a word. It reads the file in pieces, in order of place."""
     out = np.zeros(len(begin), np.bool_)
     order = np.argsort(begin, kind="stable")
     done = 0
@@ -303,7 +303,7 @@ def _holding(source: ByteSource, word: bytes, begin: Int64s, length: Int64s) -> 
 
 
 def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, ...], Int64s]:
-    """The steps of all GPUs together, and the time of each kind in all groups, cut to no step."""
+    """The steps of all GPUs together, and the time of each kind in all groups, also outside of steps."""
     if not gpus:
         return (), np.zeros(_KINDS, np.int64)
     group, start, end, kind = (
@@ -332,7 +332,7 @@ def _steps(gpus: Sequence[_Gpu], roots: Sequence[Root]) -> tuple[tuple[GpuStep, 
 
 
 def _longest(gpus: Sequence[_Gpu], groups: Int64s) -> tuple[Int64s, Int64s]:
-    """Start and end of the longest span of each group; of equally long ones the first."""
+    """Start and end of the longest span of each group; the first of equally long ones counts."""
     group, start, end = (
         np.concatenate([getattr(gpu, name) for gpu in gpus]) for name in ("span_group", "span_start_ps", "span_end_ps")
     )

@@ -1,6 +1,6 @@
-"""The graph of the events that have a part in grouping: what nests in what, what links to what, and what they lead to.
+"""The graph of the events that matter for groups: which nest in which, and which link to which.
 
-The nodes are the events that groups begin with, the ends of links and the grouping events of cores. All other events
+Its nodes are the events that groups begin with, the ends of links, and the grouping events of cores. All other events
 of a host have the group of the node around them.
 """
 
@@ -16,14 +16,14 @@ from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.steps.groups.links import CoreLinks, Ends, LineLinks, joined
 
 MOST_ROUNDS = 64
-"""Times that values are passed on; more than one or two only where links and nesting cross."""
+"""How often values are passed on at most; it takes more than two rounds only where links and nesting cross."""
 
 _MOST_OF_BOTH = 64
-"""A type and id with so many producers and as many consumers links nothing in XProf."""
+"""In XProf a type and id with so many producers, and as many consumers, links nothing."""
 
 
 def places(lines: Sequence[LineLinks]) -> list[int]:
-    """The key of each line's first event, and the first free one behind them: an event's key is that and its row."""
+    """The key of each line's first event, and the first free key. An event's key is that key plus its row."""
     return [0, *np.cumsum([len(line.start_ps) for line in lines], dtype=np.int64).tolist()]
 
 
@@ -32,11 +32,11 @@ class Layout:
     """Where the nodes of a line lie in the order of nesting.
 
     Attributes:
-        rows: int64[k], ascending; the events of the line that are nodes. The first of them is node `first`.
-        first: see there.
-        order: int64[m], the events that nest, in order; None where these are all, as they stand.
-        nested: int64[j]; which nodes (of `rows`) nest, in order.
-        begin, until: int64[j]; what lies in each has the places from `begin` to before `until`.
+        rows: int64[k], ascending; the events of the line that are nodes.
+        first: the number of the first of these nodes.
+        order: int64[m], the events that nest, in order; None where all events nest and are in order.
+        nested: int64[j]; the nodes (indices of `rows`) that nest, in order.
+        begin, until: int64[j]; the events inside each node have the places from `begin` to before `until`.
         parent: int64[j]; index of the node around each, -1 for none.
     """
 
@@ -57,11 +57,11 @@ class Graph:
         keys: int64[n], ascending; keys of the nodes.
         layouts: one a line.
         core_first: first node of each core, and the number of nodes.
-        looped: int64; roots that a link leads from to themselves.
-        ways: two forests on the nodes, in one of which an event's parent is what it lies in, in the other what links to
-            it, each the other where there is no such: for both the ancestors 1, 2, 4, … above each node.
-        maker, maker_at: int64: the producers, by the link that they belong to, and where each link's begin.
-        link, user_at, user: int64: the links of each consumer, where each one's begin, and the consumers.
+        looped: int64; roots with a link to themselves.
+        ways: the ancestors 1, 2, 4, … above each node in one or two forests. In the first, an event's parent is the
+            event around it, or else the event that links to it; in the second it is the other way round.
+        maker, maker_at: int64; the producers, ordered by link, and where each link's producers begin.
+        link, user_at, user: int64; the links of each consumer, where each consumer's links begin, and the consumers.
     """
 
     keys: Int64s
@@ -83,7 +83,7 @@ def graph_of(
 
     Args:
         roots: keys of the events that groups begin with.
-        made, used: ends of further links, by key.
+        made, used: producing and consuming ends of further links, by key.
     """
     first = places(lines)
     sizes = [0 if core is None else len(core.start_ps) for core in cores]
@@ -131,7 +131,7 @@ def _looped(links: _Links, maker: Int64s, user: Int64s, roots: Int64s, nodes: in
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Links with both ends: `link[i]` leads to the event `user[i]`, from the events `maker` from `maker_at` on."""
+    """Links with both ends: `link[i]` leads to the event `user[i]`; its producers are in `maker` from `maker_at` on."""
 
     maker: Int64s
     maker_at: Int64s
@@ -140,7 +140,7 @@ class _Links:
 
     @classmethod
     def between(cls, produced: Ends, consumed: Ends) -> _Links:
-        """Finds the ends that belong together."""
+        """Joins the ends that belong together."""
         kind = np.concatenate([produced.kind, consumed.kind])
         ids = np.concatenate([produced.id, consumed.id])
         order = np.lexsort((ids, kind))
@@ -161,7 +161,7 @@ class _Links:
 
 
 def _ancestors(parent: Int64s) -> tuple[Int64s, ...]:
-    """The ancestors 1, 2, 4, … above each node; a node without one is its own."""
+    """The ancestors 1, 2, 4, … above each node; a node without ancestors is its own."""
     out = [parent]
     for _ in range(len(parent).bit_length()):
         above = parent[parent]
@@ -173,7 +173,7 @@ def _ancestors(parent: Int64s) -> tuple[Int64s, ...]:
 
 
 def _layout(line: LineLinks, rows: Int64s, first: int) -> Layout:
-    """Finds out how the nodes of a line nest. What lies between them may part them, so all events count."""
+    """Finds how the nodes of a line nest. Events between nodes may part them, so all events count."""
     if not len(rows):
         return Layout(rows, first, None, rows, rows, rows, rows)
     start, end, order = line.start_ps, line.end_ps, None
@@ -197,9 +197,9 @@ def _layout(line: LineLinks, rows: Int64s, first: int) -> Layout:
 
 
 def first_greater(values: Int64s, places: Int64s) -> Int64s:
-    """For each place the first one behind it with a greater value, the number of values where there is none.
+    """The first place behind each place that has a greater value; the number of values where there is none.
 
-    It climbs a pyramid of maxima from a place until one is greater, and then down to the first value that is.
+    It climbs a pyramid of maxima from a place until one is greater, and then goes down to the first value that is.
     """
     maxima = [values]
     while len(maxima[-1]) > 1:
@@ -226,7 +226,7 @@ def first_greater(values: Int64s, places: Int64s) -> Int64s:
 
 
 def spread(graph: Graph, values: Int64s) -> Int64s:
-    """int64[n]: smallest value of each node and those that lead to it."""
+    """int64[n]: the smallest value of each node and of the nodes that lead to it."""
     for _ in range(MOST_ROUNDS):
         before = values
         for way in graph.ways:

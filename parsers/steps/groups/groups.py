@@ -1,16 +1,16 @@
 """Groups: which events of a host's threads and cores belong to one step, as XProf numbers them (`group_events.cc`).
 
-Some host events are roots: a step's annotation, a session's run. A root's group holds what lies in it on its thread,
-what that causes on other threads and on the cores, what lies in that, and so on. Roots are numbered by level, high ones
-first, then by start; each takes what no root before it has taken. A root that another one of its level leads to begins
-no group.
+Some host events are roots: a step's annotation, a session's run. A root's group holds the events inside it on its
+thread, the events that these cause on other threads and on the cores, the events inside those, and so on. Roots are
+numbered by level, high ones first, then by start; each takes the events that no root before it has taken. A root that
+another root of its level leads to begins no group.
 
-As everything behind a taken event is taken too, an event's group is the first root's that leads to it. So the numbers
-of roots are passed on to whatever they lead to, and the smallest number counts.
+A root also takes everything behind an event that it takes. So an event's group is that of the first root that leads to
+it: roots pass on their numbers to all that they lead to, and the smallest number counts.
 
-Left out, as nothing in practice needs it: planes other than the host's, the cores' and GPUs'; what lock-step numbers of
-cores' events (see `Groups.cores`) would mean to host events behind them. Where links and nesting cross again and again,
-they are not followed to their end (`group_graph.MOST_ROUNDS`), and of more than `MOST_LEVELS` levels of roots the
+This module leaves out what nothing needs in practice: other planes than the host's, the cores' and the GPUs', and host
+events behind cores' events that are numbered in lock step (see `Groups.cores`). Where links and nesting cross again and
+again it does not follow them to their end (`graph.MOST_ROUNDS`). Where roots have more than `MOST_LEVELS` levels, the
 lowest count as one.
 """
 
@@ -70,7 +70,7 @@ _DEVICE_PLANES = ("/device:", "/virtualdevice:", "#Chip")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a group begins with.
+    """The event that a group begins with.
 
     Attributes:
         group: the group's number.
@@ -94,11 +94,10 @@ class LineGroups:
 
     Attributes:
         size: n, number of events.
-        order: int64[m]; the events that nest, in that order; None where all nest and stand in order.
-        borders, group: int64[k], ascending, and int64[k]; from place `borders[i]` of the order on the group is
-            `group[i]`, -1 for none.
-        rows, of_rows: int64[j] each; events whose group is known otherwise.
-        own_rows, own: int64[i] each; groups that the profile gives events; they count where there is no other.
+        order: int64[m]; the events that nest, in order; None where all nest and are in order.
+        borders, group: int64[k] each; from place `borders[i]` of the order on the group is `group[i]`, -1 for none.
+        rows, of_rows: int64[j] each; other events and their groups.
+        own_rows, own: int64[i] each; events to which the profile gives a group; it counts where there is no other.
     """
 
     size: int
@@ -131,12 +130,12 @@ class Groups:
     """The groups of one host's trace.
 
     Attributes:
-        roots: what each group begins with; the index is the group's number.
-        threads: of each host thread, packed (`LineGroups.of_events`).
-        cores: of each core the group of each event of its grouping line, in file order, -1 for none; empty for a core
-            without such a line. None where no TensorCore's event has one: XProf then numbers the events of each core
-            from 0 on, in lock step.
-        streams: of each line of GPUs, packed.
+        roots: the root of each group; the index is the group's number.
+        threads: the groups of each host thread, packed (`LineGroups.of_events`).
+        cores: the groups of each core's grouping events in file order, -1 for none; empty for a core without a grouping
+            line. None where no TensorCore's event has a group: XProf then numbers the events of each core from 0 on, in
+            lock step.
+        streams: the groups of each line of GPUs, packed.
     """
 
     roots: tuple[Root, ...]
@@ -155,7 +154,7 @@ def grouping_line(plane: Plane) -> Line | None:
 
 
 def is_grouped(trace: Trace) -> bool:
-    """Whether a profile has groups already: XProf groups none whose host and device planes all know the stat."""
+    """Whether a profile has groups already; XProf groups no profile whose host and device planes all have the stat."""
     planes = [plane for plane in trace.planes if plane.name in _HOST_PLANES or plane.name.startswith(_DEVICE_PLANES)]
     return bool(planes) and all(plane.stat_ids(("group_id",)) for plane in planes)
 
@@ -169,7 +168,7 @@ def event_groups(
         host: decoded with `GROUP_STATS`.
         cores: planes of TPU cores.
         streams: lines of GPU planes, decoded with `GROUP_STATS`.
-        grouped: the profile has groups already (`is_grouped`); nothing is added to them then.
+        grouped: whether the profile has groups already (`is_grouped`); then it adds nothing to them.
     """
     names = known_names(host)
     lines = [thread_links(thread, names) for thread in host.threads]
@@ -193,7 +192,7 @@ def event_groups(
 
 
 def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:
-    """The groups that the profile itself gives the events of lines, decoded with `GROUP_STATS`."""
+    """The groups that the profile itself gives to the events of lines, decoded with `GROUP_STATS`."""
     return tuple(_packed(thread, None, no_ints()) for thread in threads)
 
 
@@ -214,9 +213,9 @@ class _Starts:
     Attributes:
         keys: int64[r], keys of the events.
         level: int64[r].
-        free: bool[r]; those that may begin a group. One of tf.data's may not, but what it leads to begins none either.
-        loops: whether they are iterations of TensorFlow's loops: each has a number of its own then.
-        parts: int64[p] and int64[p]; keys of further events of an iteration, and which root is theirs.
+        free: bool[r]; the roots that may begin a group. A root of tf.data may not, nor may the roots behind it.
+        loops: whether they are iterations of TensorFlow's loops; then each has a number of its own.
+        parts: int64[p] and int64[p]; keys of further events of an iteration, and their roots.
     """
 
     keys: Int64s
@@ -253,7 +252,7 @@ def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Star
 def _other_ends(
     host: HostEvents, streams: Sequence[HostThread], lines: Sequence[LineLinks], names: Names, starts: _Starts
 ) -> tuple[Ends, Ends]:
-    """Ends of links between TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
+    """Ends of further links: TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
     first, count = places(lines), len(host.threads)
     pairs = [executor_ends(thread, names) for thread in host.threads]
     made = [last_of_each(joined([made for made, _ in pairs], first[:count]))]
@@ -282,28 +281,28 @@ class _Taken:
 
 
 def _taken(graph: Graph, starts: _Starts) -> _Taken:
-    """Lets the roots take what they lead to, in their order."""
-    node = np.searchsorted(graph.keys, starts.keys)
-    rank = np.arange(len(node))
-    free = starts.free & (starts.loops | ~np.isin(node, graph.looped))  # and that no other of their level leads to
+    """Lets the roots take the events that they lead to, in their order."""
+    nodes = np.searchsorted(graph.keys, starts.keys)
+    rank = np.arange(len(nodes))
+    free = starts.free & (starts.loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
     levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
     low = None
     for level in [] if starts.loops else levels.tolist():
         peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
         if len(peers) > 1:
             values = np.full(len(graph.keys), _NONE)
-            values[node[peers]] = peers
+            values[nodes[peers]] = peers
             low = spread(graph, values)
             values = np.where(values < _NONE, -values, _NONE)
             high = -spread(graph, values)
-            free[peers] &= (low[node[peers]] == peers) & (high[node[peers]] == peers)
+            free[peers] &= (low[nodes[peers]] == peers) & (high[nodes[peers]] == peers)
     if low is None or len(levels) > 1 or not free.all():
         values = np.full(len(graph.keys), _NONE)
-        values[node[free]] = rank[free]
+        values[nodes[free]] = rank[free]
         low = spread(graph, values)
-    leads = np.ones(len(node), np.bool_) if starts.loops else free & (low[node] == rank)
+    leads = np.ones(len(nodes), np.bool_) if starts.loops else free & (low[nodes] == rank)
     number = np.append(np.cumsum(leads) - 1, -1)
-    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(node))])
+    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))])
 
 
 def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
@@ -349,7 +348,7 @@ def _of_cores(
 
 
 def _own_groups(cores: Sequence[Plane]) -> tuple[Int64s, ...] | None:
-    """The groups that the profile itself gives grouping events; None where no event has one."""
+    """The groups that the profile itself gives to grouping events; None where no event has one."""
     links = [_of_core(plane) for plane in cores]
     own_groups = tuple(no_ints() if core is None else core.own for core in links)
     return own_groups if any((own >= 0).any() for own in own_groups) else None

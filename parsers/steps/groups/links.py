@@ -1,9 +1,9 @@
-"""Which events of a trace cause which others: what XProf reads off stats before it groups events.
+"""Which events of a trace cause which others, as XProf reads it from stats before it groups events.
 
-A producer names what it starts by a type and an id (stats `_pt` and `_p`), a consumer what started it (`_ct` and `_c`).
-For some events of the TPU's runtime XProf makes up both from other stats (`preprocess_xplane.cc`), and so does this.
-The tasks of thread pools that it makes of pairs of `ThreadpoolListener` events it links to nothing (as of 2.24.2), so
-they are not made here.
+A producer names what it starts by a type and an id (stats `_pt` and `_p`); a consumer names what started it (`_ct` and
+`_c`). For some events of the TPU's runtime XProf makes up both from other stats (`preprocess_xplane.cc`), and so does
+this module. XProf also makes tasks of thread pools from pairs of `ThreadpoolListener` events, but links them to nothing
+(as of 2.24.2), so this module does not make them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEGACY, _STREAM, _LAUNCH = 1, 11, 12  # types of links (tsl's ContextType)
 _EXECUTOR, _KERNEL, ITERATION = ((1 << 40) + at for at in range(3))  # types of our own, no profile has such
 
 _RUN_ID_BITS = (1 << 27) - 1
-"""Of a run id the device keeps these bits, so those of the host's are cut to them."""
+"""The device keeps these bits of a run id, so the host's run ids are cut to them."""
 
 PROCESS = "ExecutorState::Process"
 _NEXT = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
@@ -83,7 +83,7 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Ends of links: event `rows[i]` of a line is one of those with type `kind[i]` and id `id[i]`. int64[n] each."""
+    """Ends of links: event `rows[i]` of a line belongs to the link of type `kind[i]` and id `id[i]`. int64[n] each."""
 
     rows: Int64s
     kind: Int64s
@@ -96,11 +96,11 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class LineLinks:
-    """What one line has to do with others.
+    """The links of one line with others.
 
     Attributes:
         start_ps, end_ps: int64[n]: spans of the line's events.
-        apart: which of them do not nest (asynchronous ones); None for none.
+        apart: which of them do not nest (asynchronous ones); None where all nest.
         produced, consumed: the links' ends.
         roots, level: int64[r]: the events that groups begin with, and their levels.
     """
@@ -115,7 +115,7 @@ class LineLinks:
 
 
 def joined(ends: Sequence[Ends], shift: Sequence[int] | None = None) -> Ends:
-    """Ends of several lines as one, the rows of each counted from a place of its own."""
+    """Joins the ends of several lines; `shift` is added to each line's rows."""
     if not ends:
         return Ends(no_ints(), no_ints(), no_ints())
     by = shift if shift is not None else [0] * len(ends)
@@ -127,7 +127,7 @@ def joined(ends: Sequence[Ends], shift: Sequence[int] | None = None) -> Ends:
 
 
 def known_names(host: HostEvents) -> Names:
-    """The host's events that have a part in grouping."""
+    """The host's events that matter for groups."""
     wanted = [PROCESS, *_NEXT, *_RUN_IDS_CUT, *_TF_DATA, *_LOOPS, *(name for name, _ in _ROOT_LEVELS)]
     wanted += [name for rule in _RULES for name in (rule.producer, *rule.consumers)]
     return host.plane.event_metadata.find_names(wanted)
@@ -149,7 +149,7 @@ def thread_links(thread: HostThread, names: Names) -> LineLinks:
 
 
 def _plain(thread: HostThread, kind: str, number: str) -> Ends:
-    """Ends with a type and an id of their own."""
+    """The ends of events that have a type and an id."""
     stat = thread.stats.get(kind)
     if stat is None or number not in thread.stats:
         return joined([])
@@ -163,7 +163,7 @@ def _narrow(values: Int64s) -> Int64s:
 
 
 def _by_rule(thread: HostThread, rule: _Rule, names: Names, events: Sequence[str]) -> Ends:
-    """Ends that a rule makes of other stats. Only events that have all of these count."""
+    """The ends that a rule makes of other stats. Only events that have all of these count."""
     ids = [names[name] for name in events if name in names]
     if not ids or any(stat not in thread.stats for stat in rule.stats):
         return joined([])
@@ -180,7 +180,7 @@ def _by_rule(thread: HostThread, rule: _Rule, names: Names, events: Sequence[str
 
 
 def _mixed(columns: Sequence[Int64s]) -> Int64s:
-    """One number for several, different for different ones but for an accident in 2^64."""
+    """Makes one number of several; different numbers give different ones, but for one case in 2^64."""
     out = np.full(len(columns[0]), 0x243F6A8885A308D3, np.uint64)
     for column in columns:
         out = (out ^ column.astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -189,7 +189,7 @@ def _mixed(columns: Sequence[Int64s]) -> Int64s:
 
 
 def _replaced(ends: Ends, by: Ends) -> Ends:
-    """The same ends, but for events that have new ones."""
+    """Replaces the ends of the events that have new ones."""
     if not len(by.rows):
         return ends
     return joined([ends.take(~np.isin(ends.rows, by.rows)), by])
@@ -222,7 +222,7 @@ def _roots(thread: HostThread, names: Names) -> tuple[Int64s, Int64s]:
 
 
 def tf_data_steps(threads: Sequence[HostThread], names: Names) -> Int64s:
-    """Ids of the steps that run functions of tf.data; nothing of theirs begins a group."""
+    """Ids of the steps that run functions of tf.data; none of their events begins a group."""
     ids = [names[name] for name in _TF_DATA if name in names]
     steps = [no_ints()]
     for thread in threads if ids else ():
@@ -233,7 +233,7 @@ def tf_data_steps(threads: Sequence[HostThread], names: Names) -> Int64s:
 
 
 def last_of_each(ends: Ends) -> Ends:
-    """Of the ends with the same type and id the last one."""
+    """The last of the ends with the same type and id."""
     order = np.lexsort((np.arange(len(ends.rows)), ends.id, ends.kind))
     kind, ids = ends.kind[order], ends.id[order]
     last = np.append((kind[1:] != kind[:-1]) | (ids[1:] != ids[:-1]), True)[: len(order)]
@@ -241,7 +241,7 @@ def last_of_each(ends: Ends) -> Ends:
 
 
 def executor_ends(thread: HostThread, names: Names) -> tuple[Ends, Ends]:
-    """TensorFlow's executors and the iterators that they wait for: linked by step and iteration."""
+    """Links TensorFlow's executors to the iterators that they wait for, by step and iteration."""
     if not any(name in names for name in _NEXT):
         return joined([]), joined([])
     rule = _Rule(_EXECUTOR, PROCESS, _NEXT, ("id", "iter_num"))
@@ -273,11 +273,11 @@ def loop_iterations(
     """The iterations of TensorFlow's loops: executors of one step that have several, or one with a number.
 
     Args:
-        left_out: ids of steps that don't count.
+        left_out: ids of steps that do not count.
 
     Returns:
-        None where there are none. Else int64[n] each, by the iterations' first starts and within each by start: index
-        of the thread, the event's row, and the iteration's number, from 0 on.
+        None where there are none. Else int64[n] each, ordered by the iterations' first starts and then by start: the
+        thread's index, the event's row, and the iteration's number, counted from 0.
     """
     columns: list[list[Int64s]] = [[] for _ in range(6)]
     for number_of_thread, thread in enumerate(threads if PROCESS in names else ()):
@@ -318,12 +318,12 @@ def loop_iterations(
 
 @dataclass(frozen=True, slots=True)
 class CoreLinks:
-    """What the events of a core's grouping line have to do with those of the host.
+    """The links between the events of a core's grouping line and those of the host.
 
     Attributes:
-        produced, consumed: the links' ends, those of events of other lines inside an event included.
-        own: int64[n]; the group that the profile gives each event of the grouping line, -1 for none.
-        start_ps, end_ps: int64[n]; their spans.
+        produced, consumed: the links' ends, including those of other lines' events inside an event.
+        own: int64[n]; the group that the profile gives to each event of the grouping line, -1 for none.
+        start_ps, end_ps: int64[n]; the events' spans.
     """
 
     produced: Ends
@@ -338,7 +338,7 @@ def core_links(plane: Plane, grouping: Line, others: Sequence[Line]) -> CoreLink
 
     Args:
         grouping: the line that groups the core's events.
-        others: lines whose events may have links too; those of an event inside an event of `grouping` are its links.
+        others: lines whose events may have links too; an event of `grouping` gets the links of events inside it.
     """
     produced, consumed, own, start, end = _core_line(plane, grouping)
     produced_ends, consumed_ends = [produced], [consumed]

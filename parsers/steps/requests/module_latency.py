@@ -1,8 +1,8 @@
 """How long the runs of each HLO module took, over the cores that ran them together, and how long they waited to start.
 
-The profile does not say which cores' runs are one: `run_id` counts each core's launches by itself. So runs are matched
-by `run_id`, by order from the first or by order from the last, whichever puts runs together that were at the same time.
-Where none does so for half of the runs, each core ran on its own.
+The profile does not say which cores' runs are one, because `run_id` counts each core's launches separately. So it
+matches runs by `run_id`, by order from the first, or by order from the last, whichever joins runs that ran at the same
+time. Where none of these does so for half of the runs, each core ran on its own.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, integers_at
 
 TOGETHER = 0.5
-"""Runs are one where in most of them all cores run at once for at least this share of the time from first to last."""
+"""Runs belong together if in most of them all cores run at once for at least this share of the time."""
 
 _LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
 _RUN_ID_BITS = (1 << 27) - 1
-"""Of a run id the device keeps these bits."""
+"""The device keeps these bits of a run id."""
 
 _NEVER = np.int64(1 << 62)
 
@@ -39,12 +39,12 @@ class ModuleLatency:
     Attributes:
         name: ``jit_f(12190760917235803885)``.
         cores: how many cores ran it.
-        is_joined: runs of several cores were put together.
-        start_ps, duration_ps: int64[n], by time; from the first core's start to the last one's end, or by the device's
-            clock how long the slowest core took.
+        is_joined: whether runs of several cores were joined.
+        start_ps, duration_ps: int64[n], by time; from the first core's start to the last core's end, or how long the
+            slowest core took by the device's clock.
         launched: int64[m], ascending; the runs whose launch the host's events tell.
-        wait_ps: int64[m]; from the launch's start to the run's.
-        queued_ps: int64[m]; what of it the core spent on other runs.
+        wait_ps: int64[m]; time from the launch's start to the run's.
+        queued_ps: int64[m]; the part of it that the core spent on other runs.
     """
 
     name: str
@@ -85,8 +85,8 @@ def module_latencies(
     Args:
         host: decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`; None for a profile without a host.
         cores: planes of TensorCores.
-        durations: for each core int64[n], how long each run took by the device's clock, in order of start; the slowest
-            core's counts then. (Spans on the trace's clock are off by up to a quarter, see `step_times`.)
+        durations: for each core int64[n], how long each run took by the device's clock, in order of start; then the
+            slowest core's counts. (Spans on the trace's clock are off by up to a quarter, see `parsers.steps.times`.)
     """
     names: dict[str, int] = {}
     launches = _Launches.of(host)
@@ -103,7 +103,7 @@ def module_latencies(
 
 
 def _core_runs(plane: Plane, names: dict[str, int], launches: _Launches, taken: Int64s | None) -> _CoreRuns:
-    """The module runs of one core; new names are added."""
+    """The module runs of one core; it adds new names to `names`."""
     parts = []
     for line in plane.lines:
         if line.name != MODULES_LINE:
@@ -147,8 +147,8 @@ class _Launches:
     """What the host's events say of launches: int64[n] each, by number.
 
     Attributes:
-        links: for each type of link its ids, ascending and once each, and the earliest start of what produced it.
-        by_run: the same for each device ordinal and run ids.
+        links: for each type of link its distinct ids, ascending, and the earliest start of each id's producers.
+        by_run: the same for each device ordinal and its run ids.
     """
 
     links: dict[int, tuple[Int64s, Int64s]]
@@ -174,7 +174,7 @@ class _Launches:
         return cls(_first_of_each(kinds), _first_of_each(runs))
 
     def of_runs(self, events: Events, run_id: Int64s, ordinal: int) -> Int64s:
-        """Start of the launch of each run of a core, `_NEVER` where it is unknown."""
+        """When each run of a core was launched; `_NEVER` where that is unknown."""
         out = np.full(len(events), _NEVER)
         kind, link = _integers(events, "_ct"), _integers(events, "_c")
         has_link = np.zeros(len(events), np.bool_)
@@ -190,7 +190,7 @@ class _Launches:
 
 
 def _first_of_each(parts: Sequence[tuple[Int64s, Int64s, Int64s]]) -> dict[int, tuple[Int64s, Int64s]]:
-    """By the first column: the second one's values, ascending, and the least of the third for each."""
+    """For each value of the first column: the second one's values, ascending, and the least of the third for each."""
     if not parts:
         return {}
     by, number, start = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -211,7 +211,7 @@ def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
 
 
 def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLatency:
-    """Puts the runs of several cores together. Every part has a run."""
+    """Joins the runs of several cores; every part has a run."""
     core = np.concatenate([np.full(len(part.start), number_of_core) for number_of_core, part in enumerate(parts)])
     start, end, launch, queued = (
         np.concatenate([getattr(part, column) for part in parts]) for column in ("start", "end", "launch", "queued")
@@ -243,13 +243,13 @@ def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLa
 
 
 def _of_first(runs: NDArray[np.intp], start: Int64s, values: Int64s, count: int) -> Int64s:
-    """Of each run the value of the core that began it."""
+    """The value of the core that began each run."""
     order = np.lexsort((start, runs))
     return values[order[np.searchsorted(runs[order], np.arange(count))]]
 
 
 def _numbers(parts: Sequence[_CoreRuns], core: Int64s, start: Int64s, end: Int64s) -> Int64s | None:
-    """A number for each core's run, the same for those that are one; None where each core ran on its own."""
+    """Numbers the cores' runs; runs that belong together have one number. None where each core ran on its own."""
     if len(parts) == 1:
         return None
     longest = max(len(part.start) for part in parts)
@@ -265,7 +265,7 @@ def _numbers(parts: Sequence[_CoreRuns], core: Int64s, start: Int64s, end: Int64
 
 
 def _together(number: Int64s, core: Int64s, start: Int64s, end: Int64s) -> float:
-    """Of the runs that several cores have, the median share of the time in which all run; 0 where there is none."""
+    """The median share of time in which all cores run, over the runs that several cores have; 0 without any."""
     runs, which, counts = np.unique(number, return_inverse=True, return_counts=True)
     shared = counts > 1
     if not shared.any():

@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[str, ...], ...] = (
     ("ServingModelRun",),
     ("SessionRun", "RunGraph"),
 )
-"""Names of request events; of these the first that a profile has count."""
+"""Names of request events; the first of these that a profile has count."""
 
 _SERVER = "ModelServerRequest_"
 _BATCHES = ("ProcessBatch", "OrbaxServing::ProcessBatch")
@@ -65,14 +65,16 @@ class HostRequests:
     """What a host served.
 
     Attributes:
-        event: what its requests are, such as ``SessionRun``; empty for none.
-        models: names of models; model: int64[n], which of them a request asked, -1 for one that does not say.
-        start_ps: int64[n], in order. total_ps: int64[n], more than 0.
-        device_ps, to_device_ps, from_device_ps: int64[n]; apart from each other and within the request.
-        batches: groups of requests that ran together.
-        has_device: some module run belongs to a request, so that device time is known.
-        has_transfers: some transfer belongs to a request.
-        is_grouped: events are linked to their requests; without, only `total_ps` is known.
+        event: name of the request events, such as ``SessionRun``; empty without requests.
+        models: names of models.
+        model: int64[n], the model that each request asked, -1 where it does not say.
+        start_ps: int64[n], in order.
+        total_ps: int64[n], more than 0.
+        device_ps, to_device_ps, from_device_ps: int64[n]; they do not overlap, and lie within the request.
+        batches: number of groups of requests that ran together.
+        has_device: whether a module run belongs to a request, so that device time is known.
+        has_transfers: whether a transfer belongs to a request.
+        is_grouped: whether events are linked to their requests; otherwise only `total_ps` is known.
         modules: the runs of each module, the one with the most time first.
     """
 
@@ -101,9 +103,9 @@ def host_requests(
 
     Args:
         host: decoded with `REQUEST_STATS` and `groups.GROUP_STATS`; None without a host plane.
-        groups: of the host and these cores; None where they were not made, as where `has_requests` denies a need.
+        groups: the groups of the host and these cores; None where nobody made them, as without requests.
         cores: planes of TensorCores.
-        durations: of each core's module runs by the device's clock, see `module_latencies`.
+        durations: durations of each core's module runs by the device's clock, see `module_latencies`.
     """
     modules = module_latencies(host, cores, durations)
     names = _request_names(host) if host is not None else None
@@ -117,7 +119,7 @@ def host_requests(
 
 
 def has_requests(host: HostEvents | None) -> bool:
-    """Whether a host has request events, which need groups to be taken apart."""
+    """Whether a host has request events, whose parts only groups tell."""
     return host is not None and _request_names(host) is not None
 
 
@@ -134,8 +136,8 @@ class _Names:
     """Metadata ids of the events that matter, int64[k] each.
 
     Attributes:
-        event: what the requests are.
-        requests: events that make requests of their groups.
+        event: name of the request events.
+        requests: events that make their groups requests.
         server: events that do so where the server marked them as roots.
         batches: events that process a batch.
     """
@@ -177,7 +179,7 @@ def _has_own_roots(thread: HostThread) -> bool:
 
 
 def _request_rows(thread: HostThread, names: _Names) -> Int64s:
-    """Events of a thread that make requests of their groups."""
+    """Events of a thread that make their groups requests."""
     rows = np.flatnonzero(np.isin(thread.metadata_id, names.requests)).astype(np.int64)
     stat = thread.stats.get(_ROOT)
     if stat is None:
@@ -191,7 +193,7 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
 
 
 def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
-    """int64[n], ascending: the groups that are requests. What a batch runs is no request."""
+    """int64[n], ascending: the groups that are requests. A batch is no request."""
     groups_of_requests, batches = [no_ints()], [no_ints()]
     for thread, group in grouped_threads(host, groups):
         groups_of_requests.append(group[_request_rows(thread, names)])
@@ -236,7 +238,7 @@ def _grouped(
 
 
 def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, Spans]:
-    """First start and last end of each request's host events; and the batches that were processed, by group."""
+    """First start and last end of each request's host events; and the processed batches, by group."""
     start, end = np.full(len(requests), FAR_PS, np.int64), np.full(len(requests), -FAR_PS, np.int64)
     batches = []
     for thread, group in grouped_threads(host, groups):
@@ -250,7 +252,7 @@ def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) ->
 
 
 def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tuple[str, ...], Int64s]:
-    """The models' names, and which of them each request asked: as its own events say, else those of a batch's."""
+    """The models' names, and which of them each request asked, by its own events or else by its batch's."""
     names: dict[str, int] = {}
     owners = np.union1d(members.found, members.child)
     told_model = np.full(len(owners), -1, np.int64)
@@ -271,7 +273,7 @@ def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tupl
 
 
 def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) -> Int64s:
-    """Number of the model that each event with a `model_id` names, -1 for none; new names are added."""
+    """Number of the model that each event with a `model_id` names, -1 for none; it adds new names to `names`."""
     column = thread.stats[MODEL_ID].values
     texts = host.plane.texts(column)
     for row in np.flatnonzero(np.isin(column.kind, (KIND_INT64, KIND_UINT64))).tolist():
@@ -283,7 +285,7 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
 
 
 def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ...]) -> HostRequests:
-    """Each outermost request event as a request of its own, whose parts are unknown."""
+    """Takes each outermost request event as a request whose parts are unknown."""
     starts, ends = [no_ints()], [no_ints()]
     for thread in host.threads:
         rows = _request_rows(thread, names)

@@ -1,4 +1,4 @@
-"""Which intervals belong to which requests: the runs and transfers of their groups, and of those that these lead to.
+"""Which intervals belong to which requests: the runs and transfers of their groups, and of groups behind them.
 
 A request leads to the batch that it is part of, which is a group of its own.
 
@@ -40,7 +40,7 @@ _ISSUED = tuple(f"tpu::System::Transfer{way}Device=>IssueEvent" for way in ("To"
 _DONE = tuple(f"{name}=>Done" for name in _ISSUED)
 
 _LONGEST = 1 << 61
-"""All requests' spans laid end to end are cut to this, so that they stay within 64 bits."""
+"""All requests' spans laid end to end are cut to this length, so that they stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Membership:
     child: Int64s
 
     def of(self, spans: Spans) -> Spans:
-        """Groups' intervals as those of requests, by number; those of a batch belong to each request in it."""
+        """Turns groups' intervals into requests' intervals; those of a batch belong to each request in it."""
         own = positions(spans.group, self.found)
         mine = np.flatnonzero(own >= 0)
         parts = [Spans(own[mine], spans.start[mine], spans.end[mine])]
@@ -83,7 +83,7 @@ class Membership:
 
 
 def joined(spans: Sequence[Spans]) -> Spans:
-    """Intervals of several lines together."""
+    """Joins the intervals of several lines."""
     columns = (np.concatenate([no_ints(), *(getattr(span, name) for span in spans)]) for name in Spans.__slots__)
     return Spans(*columns)
 
@@ -95,7 +95,7 @@ def grouped_threads(host: HostEvents, groups: Groups) -> Iterator[tuple[HostThre
 
 
 def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64s:
-    """Metadata ids of events by name or its beginning; names are read only where their bytes occur at all."""
+    """Metadata ids of events by name or its beginning; it reads names only where their bytes occur at all."""
     body = host.plane.event_metadata.body
     if not any(text.encode() in body for text in (*names, *([prefix] if prefix else []))):
         return no_ints()
@@ -144,7 +144,7 @@ def _ends(thread: HostThread, kind: str, number: str, of: Int64s) -> tuple[Int64
 
 
 def _linked(produced: _Ends, consumed: _Ends) -> list[tuple[Int64s, Int64s]]:
-    """Whose links meet: each producer's number with the group of each consumer of its type and id."""
+    """Pairs each producer's number with the group of each consumer of its type and id."""
     kind, ids, of = (np.concatenate(column) for column in zip(*produced, strict=True))
     other_kind, other_ids, other_of = (np.concatenate(column) for column in zip(*consumed, strict=True))
     out = []

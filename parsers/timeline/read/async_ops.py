@@ -1,8 +1,8 @@
-"""Asynchronous ops of a core: which op starts one, which waits for it, and the span of it between them.
+"""Asynchronous ops of a core: the op that starts one, the op that waits for it, and the span between them.
 
-XLA writes an asynchronous op as two, such as ``copy-start.2`` and ``copy-done.2``; the second names the first in its
-HLO text. What goes on between them is an event of the line ``Async XLA Ops``, from the begin of the first to the end of
-the second, whose HLO text is that of the first and whose stat ``hlo_op`` names the second.
+XLA writes an asynchronous op as two ops, such as ``copy-start.2`` and ``copy-done.2``; the second names the first in
+its HLO text. The span is an event of the line ``Async XLA Ops``, from the begin of the first op to the end of the
+second. Its HLO text is that of the first op, and its stat ``hlo_op`` names the second.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _WAITS = "-done("
 _INSTRUCTION = re.compile(r"%([^\s,)]+)")
 
 OpPairs = tuple[Int64s, Int64s]
-"""Events of one track and those of another that belong to them, int64[n] each."""
+"""Events of one track and the events of another track that belong to them, int64[n] each."""
 
 
 def latest(group: Int64s, time: Int64s, of_group: Int64s, at_time: Int64s) -> Int64s:
-    """For each question the last of some items of its group that is no later, -1 for none.
+    """The last item of each question's group that is not later than the question, -1 for none.
 
     Args:
-        group, time: int64[n], of the items.
-        of_group, at_time: int64[m], of the questions.
+        group, time: int64[n], group and time of the items.
+        of_group, at_time: int64[m], group and time of the questions.
 
     Returns:
-        int64[m], indices of items; of several at one time the last.
+        int64[m], indices of items; the last of several at one time.
     """
     n = len(group)
     groups, is_question = np.concatenate([group, of_group]), np.arange(n + len(of_group)) >= n
@@ -44,10 +44,10 @@ def latest(group: Int64s, time: Int64s, of_group: Int64s, at_time: Int64s) -> In
 
 
 def op_pairs(ops: Track) -> OpPairs:
-    """The events of a track of ops that start something, and those that wait for it.
+    """The events of a track of ops that start something, and the events that wait for it.
 
-    An op waits for the last run before it of the op that its HLO text names; two that name the same wait for different
-    runs, or the second for none.
+    An op waits for the last run before it of the op that its HLO text names. Two ops that name the same op wait for
+    different runs, or the second waits for none.
     """
     waits = {key: name for key, name in _waited_for(ops.names).items() if name}
     numbers = {name: number for number, name in enumerate(sorted(set(waits.values())))}
@@ -70,8 +70,8 @@ def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[
     Args:
         spans: the asynchronous events.
         ops: the ops of the same core.
-        done_names: by key of `spans`, the op that ends its events; else it is told from the name of the one that begins
-            them.
+        done_names: the op that ends the events of each key of `spans`; where it is missing, the name of the op that
+            begins them tells it.
 
     Returns:
         Events of `ops` and the events of `spans` that begin with them; then events of `spans` and those of `ops` that
@@ -98,7 +98,7 @@ def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[
 
 
 def _waited_for(names: EventNames) -> dict[int, str]:
-    """What the ops that wait do wait for, by key: the first instruction in the brackets of their HLO text."""
+    """What waiting ops wait for, by key: the first instruction in the brackets of their HLO text."""
     out: dict[int, str] = {}
     for key in range(names.metadata_rows):
         if "-done" in names.name(key):
@@ -111,7 +111,7 @@ def _waited_for(names: EventNames) -> dict[int, str]:
 
 
 def _instruction(names: EventNames, key: int) -> str:
-    """The name of an HLO instruction: what its text begins with, else its own."""
+    """The name of an HLO instruction: the beginning of its text, else its own name."""
     head, is_text, _ = (names.long_name(key) or names.name(key)).partition(" = ")
     return head.lstrip("%") if is_text else names.name(key)
 

@@ -1,4 +1,4 @@
-"""What the events of a plane are called and which class each name is of, for all tracks of the plane at once."""
+"""Names and classes of a plane's events, for all tracks of the plane at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, SectionKind
 
 _DENSE = 4
-"""A table with a place for every id is made where ids go up to no more than so many times their number."""
+"""It makes a table with a place for every id if the largest id is at most so many times their number."""
 
 _FEW = 1 << 10
-"""Events of a line below which their ids are looked up one by one."""
+"""It looks up ids one by one for lines with fewer events."""
 
 # Of what threads and runtimes record under free names. A wait is no work, whoever waits.
 _WAITS = re.compile(
@@ -30,7 +30,7 @@ _MOVES = re.compile(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|li
 _TALKS = re.compile(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
 _MULTIPLIES = re.compile(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
 _NAME_SEEN = 400
-"""Bytes of a name that its class is told from."""
+"""So many bytes of a name tell its class."""
 
 
 class PlaneKeys:
@@ -94,7 +94,7 @@ def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNa
 def is_split(category: str) -> bool:
     """Whether an op of this HLO category only starts or awaits what another one ends or began.
 
-    What the compiler counts for it happens in between, and not while it runs.
+    The work that the compiler counts for it happens in between, and not while it runs.
     """
     return category.endswith(("-start", "-done")) or category.startswith("async")
 
@@ -107,7 +107,7 @@ def _name_heads(source: OpSource) -> list[bytes]:
 
 
 def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats | None, Floats | None]:
-    """Fills in the classes of HLO ops and of what the runtime records; FLOPs and HBM bytes of one occurrence."""
+    """Fills in the classes of HLO ops and of the runtime's events; returns FLOPs and HBM bytes of one occurrence."""
     table = source.events
     rows: Int64s = np.arange(len(table), dtype=np.int64)
     columns = MetadataStats(source, rows, ("hlo_category", "flops", "memory_access_breakdown"))
@@ -132,7 +132,7 @@ def _padded(values: Floats | None, more: int) -> Floats | None:
 
 
 def _host_class(name: bytes) -> OpClass:
-    """Class of what a host thread does: waiting, moving data, or any other work."""
+    """The class of a host thread's event: waiting, moving data, or other work."""
     if _WAITS.search(name):
         return "idle"
     return "copy" if _MOVES.search(name) else "host"

@@ -1,9 +1,9 @@
 """Counters over time: power, temperature and whatever else a device sampled while it ran.
 
-The events of a line ``_counters_`` are instants: each says what the stats of the counter it is named after were from
-then on, as ``power`` of ``HBM FW Power Meter PL2(W)``. XProf draws these. Lines named ``counters_…`` hold hardware
-counters, one event a counter and sample, with the stat `counter_value`; XProf lists them on a page of their own and
-draws none. Here those are drawn too of which the profile has different values at different times.
+The events of a line ``_counters_`` are instants. Each is named after a counter, and its stats are the counter's values
+from then on, such as ``power`` of ``HBM FW Power Meter PL2(W)``. XProf draws these. Lines named ``counters_…`` hold
+hardware counters, one event per counter and sample, with the stat `counter_value`. XProf lists them on a page of their
+own and draws none; this module also takes those that have different values at different times.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_VALUES = frozenset(
         "correlation_id",
     }
 )
-"""Stats that tell where an event belongs, not what was counted; so do those whose names begin with ``_``."""
+"""Stats that tell where an event belongs and no value, like stats whose names begin with ``_``."""
 
 _UNIT = re.compile(r"\(([^()]{1,12})\)\s*$")
 
@@ -101,7 +101,7 @@ def _hardware(plane: Plane, lines: Sequence[Line]) -> Iterator[CounterTrack]:
 
 
 def _known(column: Floats, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Those of some events that have a finite number."""
+    """The events of `chosen` that have a finite number."""
     return chosen[np.isfinite(column[chosen])]
 
 

@@ -3,9 +3,9 @@
 XProf makes the same rows (`derived_timeline.cc`). Ops that follow one another and have a scope, an op or a line in
 common make one event, which so may span the gaps between them, but never two steps.
 
-Two things differ, on purpose. XProf cuts events of equal spans by 1 ns a level, so that its viewer stacks them in
-order; lanes need no such help, so times stay true. And where an op lies in no step, XProf bridges a gap of up to twice
-what it has merged so far, other gaps included, which grows without end; here it is twice the op before the gap.
+Two things differ on purpose. XProf cuts events of equal spans by 1 ns a level, so that its viewer stacks them in order;
+lanes do not need that, so times stay true. And where an op lies in no step, XProf bridges a gap of up to twice the time
+that it has merged so far, gaps included, which grows without end; here the limit is twice the op before the gap.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SCOPES_ID, FRAMEWORK_OPS_ID, SOURCE_ID, OFFLOAD_ID = (0xDEADBEEF + at for at in 
 """Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
 
 MOST_LEVELS = 64
-"""Scopes in one another that are told apart; what lies deeper is part of the last one."""
+"""So many scopes inside each other are told apart; deeper ones are part of the last one."""
 
 _GAP = 2
-"""An op outside of all steps may follow another by so many times that one's duration and still be one with it."""
+"""Outside of steps two ops still merge over a gap of at most so many times the first one's duration."""
 
 
 class DerivedNames(EventNames):
@@ -41,7 +41,7 @@ class DerivedNames(EventNames):
 
     Attributes:
         long_names: of the keys: a framework op's full name.
-        parents: int32[keys]; the scope that each scope lies in, -1 for none. Either this or `long_names` is empty.
+        parents: int32[keys]; the scope around each scope, -1 for none. Either this or `long_names` is empty.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DerivedNames(EventNames):
         self.parents = np.array(parents, np.int32)
 
     def long_name(self, key: int) -> str:
-        """The full name of a framework op, or of a scope the ones around it too; empty where `name` says it all."""
+        """The full name of a framework op, or of a scope with the scopes around it; empty where `name` is all."""
         if len(self.long_names):
             return self.long_names[key]
         if not len(self.parents) or self.parents[key] < 0:
@@ -90,12 +90,12 @@ class _Ops:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Stretches of ops that are one as far as one label goes; see `_runs`.
+    """Runs of ops that merge under one label; see `_runs`.
 
     Attributes:
         start, end: int64[r].
         label: int32[r].
-        apart: bool[r]; whether nothing may be merged across the begin, whatever the label.
+        apart: bool[r]; whether nothing may merge across the begin, whatever the label.
     """
 
     start: Int64s
@@ -106,7 +106,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """What the metadata says of each key's op.
+    """What the metadata tells about each key's op.
 
     Attributes:
         path, op, source: int32[keys]; index of the scopes, the framework op and the source line, -1 for none.
@@ -128,11 +128,11 @@ class _Labels:
 
 
 def derived_tracks(ops: Track, plane: Plane, grouping: Track | None) -> tuple[Track, ...]:
-    """The tracks that follow from the ops of a core; those that would be empty are left out.
+    """The tracks that follow from the ops of a core, without those that would be empty.
 
     Args:
         ops: the core's HLO ops.
-        plane: what they are of.
+        plane: the core's plane.
         grouping: the core's steps, or else its module runs. No derived event spans two of them.
     """
     source = ops.names.source
@@ -244,7 +244,7 @@ def _most(spent: Floats) -> NDArray[np.uint8]:
 
 
 def _in_order(ops: Track, grouping: Track | None) -> _Ops:
-    """The ops by start, outer before inner, and what each begins in."""
+    """The ops by start, outer before inner, with the step that each begins in."""
     start, end, key = _nesting(ops.start_ps, ops.end_ps, ops.key)
     return _Ops(start, end, key, _groups(start, grouping))
 
@@ -261,7 +261,7 @@ def _nesting(start: Int64s, end: Int64s, key: NDArray[np.int32]) -> tuple[Int64s
 def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
     """int32[n]: the step or module run that each time lies in, -1 for none.
 
-    A time at which one ends and another begins is the later one's; XProf has it in the earlier.
+    A time at which one ends and another begins belongs to the later one; XProf counts it for the earlier.
     """
     group = np.full(len(start), -1, np.int32)
     if grouping is None or not grouping.depth:
@@ -275,7 +275,7 @@ def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
 
 
 def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
-    """Joins ops in a row that have one label and may be merged. Ops without a label (-1) are passed over.
+    """Merges ops in a row that have one label. It passes over ops without a label (-1).
 
     Args:
         label: int32[n], of each op.
@@ -323,10 +323,10 @@ def _flat_track(
 
 
 def _scope_track(ops: _Ops, labels: _Labels, spent: _Spent) -> Track | None:
-    """The name scopes, one level in the other.
+    """The name scopes, one level inside the other.
 
-    An event of some level ends where an op comes with other scopes down to that level. So it is made of the runs from
-    one at which this level or one around it begins, to the next such.
+    An event of a level ends where an op comes whose scopes down to that level differ. So it covers the runs from one at
+    which this level or one around it begins, up to the next such run.
     """
     levels = labels.scopes.shape[1]
     if not levels:

@@ -1,8 +1,8 @@
-"""What leads to what: a launch on the host to the module on the core, an asynchronous op's start to its done.
+"""Which event leads to which: a launch on the host to the module on the core, an asynchronous op's start to its done.
 
-Producers and consumers are told by the stats that group a trace's events (`group_links`), kernels of a GPU by the ids
-with which they refer to their launches, and other flows by the stat ``flow``, as XProf's trace viewer draws them
-(`xplane_to_trace_container.cc`). The ops at the ends of an asynchronous one go by their names and times (`async_ops`).
+The stats that group a trace's events tell producers and consumers (`parsers.steps.groups.links`). Kernels of a GPU
+refer to their launches by ids. The stat ``flow`` tells other flows, as XProf's trace viewer draws them
+(`xplane_to_trace_container.cc`). Names and times tell the ops at the ends of an asynchronous op (`async_ops`).
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _ID_BITS = np.uint64((1 << 56) - 1)
 _CHUNK = 1 << 18
 
 _MOST_LINES = 8
-"""Lines of ops in a plane, and of asynchronous ones, that are paired up; there is one, but for damaged profiles."""
+"""It pairs up so many lines of ops, and of asynchronous ops, in a plane; sound profiles have one each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What an event has to do with another one.
+    """A link between an event and another one.
 
     Attributes:
-        direction: ``in``: it comes from there; ``out``: it leads there.
+        direction: ``in`` if the other event leads to it, ``out`` if it leads to the other event.
         kind: see `FlowKind`.
         section, track, event: the other event: index of its section, of its track in that, and its own in the track.
     """
@@ -72,10 +72,10 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
-    """All flows of a timeline. Only events that have some take room.
+    """All flows of a timeline. Only events with flows take room.
 
     Attributes:
-        places: section and track of each track that may have some, ascending.
+        places: section and track of each track that may have flows, ascending.
         first: int64[n + 1]; the events of each of these tracks are `events` from its entry to the next.
         events: int64[e]; the events with flows, their indices ascending in each track.
         source, target: int32[m]; flow i leads from `events[source[i]]` to `events[target[i]]`. By source, and within
@@ -126,7 +126,7 @@ class Flows:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A track, and the line that it was read from; `first` is the number of its first event, over all tracks."""
+    """A track and the line that it comes from; `first` is the number of its first event over all tracks."""
 
     place: tuple[int, int]
     track: Track
@@ -172,9 +172,9 @@ class _Found:
     """What the lines tell.
 
     Attributes:
-        producers, consumers: by types and ids of `group_links`.
-        outs, ins: sides of flows; their type is 1 for those of asynchronous events, else 0.
-        done_names: by number of the first event of a track, names of the ops that end its events, by key.
+        producers, consumers: sides of links, by the types and ids of `parsers.steps.groups.links`.
+        outs, ins: sides of flows; their type is 1 for asynchronous events, else 0.
+        done_names: names of the ops that end a track's events, by key; by the number of the track's first event.
     """
 
     producers: _Half = field(default_factory=_Half)
@@ -185,10 +185,10 @@ class _Found:
 
 
 def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = None) -> Flows:
-    """Finds all flows of a timeline; work for a thread in the background, as it decodes again what can have some.
+    """Finds all flows of a timeline. It decodes all lines again that can have flows, so run it in the background.
 
     A consumer comes from the last producer of its type and id that began by then, or else from the first one. A
-    producer that no consumer comes from leads to the first one that begins no earlier than it.
+    producer without a consumer leads to the first consumer that does not begin earlier.
 
     Args:
         trace: what the timeline was read from.
@@ -217,7 +217,7 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
 def event_indices(track: Track, places: Int64s) -> Int64s:
     """int64[m]: the events of a track that lie at some places of its line, -1 where none does.
 
-    A track is sorted by lane, so all its places are gone through, some at a time.
+    A track is sorted by lane, so it goes through all places, some at a time.
     """
     wanted = distinct(places)
     out = np.full(len(wanted), -1, np.int64)
@@ -243,7 +243,7 @@ def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
 
 
 def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone | None) -> None:
-    """Adds what one line tells of flows."""
+    """Adds the flows that one line tells."""
     line, track = source.line, source.track
     plane = line.plane
     is_modules = line.name == MODULES_LINE and is_tensor_core(plane)
@@ -269,7 +269,7 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
 
 
 def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
-    """Events from which flows lead out, and those into which they lead; of asynchronous ones with their category."""
+    """Events from which flows lead out, and events into which they lead; asynchronous ones have a category."""
     none = no_ints()
     if "flow" not in stats:
         return Ends(none, none, none), Ends(none, none, none)
@@ -283,7 +283,7 @@ def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
 
 
 def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, str]:
-    """Names of the ops that end a track's events, by key: of each key's first event, as they are all alike."""
+    """Names of the ops that end a track's events, by key; a key's first event tells it for all."""
     index = event_indices(source.track, places[stat.rows])
     known = np.flatnonzero(index >= 0)
     key = source.track.key[index[known]]
@@ -310,7 +310,7 @@ def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
 
 
 def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
-    """Links between the events of a flow, each with the last before it; first other ones', then asynchronous ones'."""
+    """Links each event of a flow with the last one before it; first other events, then asynchronous ones."""
     out, began, *of_out = found.outs.columns()
     into, begins, *of_in = found.ins.columns()
     group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
@@ -364,7 +364,7 @@ def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s
 
 
 def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int64s) -> Flows:
-    """Puts links in order, each once, of several kinds the first; none leads from an event to itself."""
+    """Puts links in order, each once and with its first kind; drops links from an event to itself."""
     order = np.lexsort((kind, target, source))
     order = order[source[order] != target[order]]
     again = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)

@@ -1,7 +1,6 @@
 """Copies between a device and its host's memory, each from the op that starts it to the op that waits for it.
 
-By what ops are recognised and how they are paired are the rules of XProf's ``Host Offload Ops``
-(`host_offload_utils.cc`).
+The rules that recognise and pair ops are those of XProf's ``Host Offload Ops`` (`host_offload_utils.cc`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _OFFLOADS = tuple(what + end for what in (b"copy", b"dynamic-slice", b"dynamic-u
 
 @dataclass(frozen=True, slots=True)
 class Offloads:
-    """The copies, by start and the longer ones first.
+    """The copies by start; longer ones come first.
 
     Attributes:
         names: such as ``offload-copy.2``.
@@ -41,7 +40,7 @@ class Offloads:
 def offloads(source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32]) -> Offloads:
     """Pairs the ops that start copies with those that wait for them.
 
-    Of several copies of one name under way, the first that began is the first to be waited for.
+    Where several copies of one name are under way, the first to begin is the first to end.
 
     Args:
         source: the ops' metadata.
@@ -81,7 +80,7 @@ def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools
 
 
 def _paired(label: NDArray[np.int32], is_start: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs the starts and ends of each label, first come, first served; ends that nothing started are left out.
+    """Pairs the starts and ends of each label, first come, first served; leaves out ends that nothing started.
 
     Args:
         label: int32[n], ascending, each label's events in order of time.

@@ -1,4 +1,4 @@
-"""Every stat of a track's events, some thousand events at a time, as columns."""
+"""Reads every stat of a track's events as columns, some thousand events at a time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tpuprof.parsers.timeline.model import Track
 CHUNK_EVENTS = 1 << 13
 _CHUNK_BYTES = 1 << 24
 _MOST_CELLS = 1 << 22
-"""Stats times events that are decoded at a time; a chunk with more is cut in two."""
+"""A chunk with more cells, stats times events, is cut in two."""
 
 _ID_TAG = 0x08
-"""First byte of a stat whose first field is its metadata id, as all writers have it."""
+"""The first byte of a stat that begins with its metadata id, as all writers write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class StatChunk:
 
 
 def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterator[StatChunk]:
-    """Reads events of a track that is not derived, in the order of the file, each once.
+    """Reads events of a track that is not derived, each once, in the order of the file.
 
     Args:
         events: int64[n], indices into the track's columns, in any order.
@@ -68,7 +68,7 @@ def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterato
 
 
 def _chunks(events: NDArray[np.intp], bodies: list[bytes]) -> Iterator[StatChunk]:
-    """One chunk, or several where so many stats differ that their table would be large."""
+    """Yields one chunk, or several where the table of all stats would be large."""
     body = b"".join(bodies)
     borders = np.cumsum([0, *map(len, bodies)]).astype(np.int64)
     ids = _stat_ids(body, borders)

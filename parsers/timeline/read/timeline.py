@@ -40,16 +40,16 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 _COUNTERS = "counters"
 
 _BATCH = 1 << 18
-"""Bytes of lines that a thread decodes at one go, where lines are short."""
+"""A thread decodes so many bytes of short lines in one go."""
 
 _MOST_DERIVED = 8
-"""Lines of ops in a plane that others are derived from; there is one, but for damaged profiles."""
+"""It derives tracks from so many lines of ops in a plane; sound profiles have one."""
 
 _SEEN = 1000
-"""Characters of a sentence that are shown; names in it may be of any length."""
+"""It shows so many characters of a sentence, as names in it may have any length."""
 
 _MOST_SAID = 50
-"""Sentences of the profiler."""
+"""It lists so many sentences of the profiler."""
 
 _DROPPED = re.compile(r"(?i)drop|lost|overflow")
 
@@ -74,7 +74,7 @@ _GPU_KINDS: dict[str, TrackKind] = {
     "Framework Ops": "framework_ops",
     "Source code": "source",
 }
-"""Lines that the profiler derives from a GPU's streams, by how their names end."""
+"""Lines that the profiler derives from a GPU's streams, by the end of their names."""
 _ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
 _SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
@@ -112,10 +112,10 @@ def read_timeline(
     """Decodes every line of a profile.
 
     Args:
-        host, path: name of the host, and where its file is.
-        steps: of the overview, to move by.
-        on_chunk: progress, called on any of the threads.
-        threads: lines that are decoded at once.
+        host, path: the host's name, and the path of its file.
+        steps: the overview's steps.
+        on_chunk: receives the progress, on any of the threads.
+        threads: how many lines are decoded at once.
     """
     chosen = list(_event_lines(trace))
     batches = _batches([plane.lines[index] for plane, index in chosen])
@@ -151,7 +151,7 @@ def _is_counter(line: Line) -> bool:
 
 
 def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
-    """The lines whose events are drawn as slices: plane, and index of the line in it."""
+    """Yields the lines whose events are drawn as slices: the plane, and the line's index in it."""
     for plane in trace.planes:
         for index, line in enumerate(plane.lines):
             if line.size and not _is_counter(line):
@@ -159,7 +159,7 @@ def _event_lines(trace: Trace) -> Iterator[tuple[Plane, int]]:
 
 
 def _batches(lines: Sequence[Line]) -> list[list[Line]]:
-    """The lines in order, short ones together: to hand one of thousands to a thread takes longer than to read it."""
+    """Puts short lines together, because handing a short line to a thread takes longer than reading it."""
     out: list[list[Line]] = []
     room = 0
     for line in lines:
@@ -206,7 +206,7 @@ def _read_line(line: Line, on_chunk: ChunkDone | None) -> _Columns:
 
 
 def _places(line: Line, events: Events, kept: NDArray[np.intp] | None) -> NDArray[np.uint32] | Int64s:
-    """Where the events lie from the begin of their line on, in four bytes where they do."""
+    """Where the events lie in their line, in four bytes each where these suffice."""
     place = events.begin - line.begin
     if line.size < 1 << 32:
         small = place.astype(np.uint32)
@@ -221,12 +221,12 @@ def _ids(events: Events, kept: NDArray[np.intp] | None) -> Keys:
 
 
 def _owned(column: NDArray[_Scalar], kept: NDArray[np.intp] | None) -> NDArray[_Scalar]:
-    """Some rows of a column, or all, in an array of their own: the decoder's has room for more."""
+    """Copies some rows of a column, or all, because the decoder's array has room for more."""
     return column.copy() if kept is None else column[kept]
 
 
 def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
-    """A plane's tracks, with those that derive from its ops."""
+    """Makes a plane's tracks, and those that derive from its ops."""
     kind = _section_kind(plane)
     keys = PlaneKeys(plane)
     event_keys = [keys.of(line_columns.ids) for _, line_columns in lines]
@@ -267,7 +267,7 @@ def _track(
 
 
 def _kind_of(name: str, kind: SectionKind) -> TrackKind:
-    """What a line of that name holds on a plane of that kind."""
+    """The kind of a line with that name on a plane of that kind."""
     if kind in ("core", "sparse_core"):
         return _KINDS.get(name, "other")
     if kind == "gpu":
@@ -286,7 +286,7 @@ def _section_kind(plane: Plane) -> SectionKind:
 
 
 def _title(plane: Plane, kind: SectionKind) -> str:
-    """``Chip 2: TPU core 1`` where the plane tells, else what its name says."""
+    """Returns ``Chip 2: TPU core 1`` where the plane tells it, else a title from the plane's name."""
     if kind == "host":
         return "Host threads"
     if kind not in ("core", "sparse_core"):
@@ -312,7 +312,7 @@ def _grouping(tracks: Sequence[Track]) -> Track | None:
 
 
 def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
-    """Use of the matrix unit and of HBM, where the profile counts what the ops ask of them."""
+    """The use of the matrix unit and of HBM, where the profile counts the ops' work."""
     peaks = device_info(plane).peaks
     uses = (("MXU", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
     return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
@@ -337,7 +337,7 @@ def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
 
 
 def _said(texts: Iterable[str]) -> Iterator[str]:
-    """Sentences of the profiler, fit to print; not without end."""
+    """Yields sentences of the profiler, fit to print, up to `_MOST_SAID`."""
     for number, text in enumerate(texts):
         if number == _MOST_SAID:
             yield "the profiler says more than is listed here"
@@ -346,7 +346,7 @@ def _said(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _dropped(sections: Sequence[Section]) -> Iterator[str]:
-    """What the cores' runtimes record of trace entries that they could not keep: events on their own track."""
+    """Sentences on trace entries that the cores' runtimes could not keep; events on their track record them."""
     for section in sections:
         for track in section.tracks:
             if track.kind != "traceme":
