@@ -36,9 +36,7 @@ ORDERS = {
         *("pages", "session", "diff"),
     ),
     "parsers/formats": ("proto", "xspace", "hlo"),
-    "parsers/pages": (
-        *("common", "findings", "memory", "memory_profile", "ops", "inference", "hosts", "overview", "input"),
-    ),
+    "parsers/pages": ("words", "common", "findings", "memory", "ops", "inference", "hosts", "overview", "input"),
     "tui": ("demo", "draw", "terminal", "report", "widgets", "pages", "app", "cli", "__main__"),
 }
 """What lies in a folder, from the ground up: each imports itself and what stands before it."""

@@ -63,8 +63,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def run(*args: str, program: str = PROGRAM, **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-W", "error", "-c", program, *args]
-    environment = {**os.environ, **env}
-    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=os.environ | env, check=False)
 
 
 # --- exit codes and errors
