@@ -15,7 +15,7 @@ EXIT_INTERRUPTED = 130
 
 
 class ProfileError(Exception):
-    """The user's input stops the work that was asked for.
+    """The user's input makes the requested work impossible.
 
     Args:
         code: a stable short name for scripts and tests, such as ``not_found`` or ``corrupt``.

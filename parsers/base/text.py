@@ -31,8 +31,8 @@ def printable(text: str) -> str:
 
     C0 characters and DEL become their control pictures (``␛``, ``␊``, ``␡``), C1 ``\x9b``, the bytes of a file name
     that is not UTF-8 (lone surrogates U+DC80-DCFF) their value as ``\xff``, all else ``\u202e`` or ``\U000e0041``.
-    A string without such characters is returned as it is; `printable` of its own result changes nothing. The stand-ins
-    are for eyes: the original can't be had back from them.
+    It returns a string without such characters unchanged, and so its own results. The original cannot be recovered from
+    the stand-ins.
     """
     if text.isprintable():
         return text

@@ -1,9 +1,9 @@
-"""Compiled HLO modules in files of their own: found by name, read with every bound that a damaged file calls for.
+"""Finds compiled HLO modules in files of their own by name, and reads them safely even where they are damaged.
 
 XProf keeps a run's programs beside its profile as ``jit_step(123).hlo_proto.pb``. XLA writes them where
-``--xla_dump_to`` says, several stages a module: ``module_0001.jit_step.cl_9.after_optimizations.hlo.pb`` has the buffer
-assignment, ``…after_codegen.hlo.pb`` and the others have none. What is inside may be an `HloProto`, an `HloModuleProto`
-(no buffer assignment then) or an `HloSnapshot` (an `HloProto` in its field 1), gzipped or not.
+``--xla_dump_to`` says, several stages per module: ``module_0001.jit_step.cl_9.after_optimizations.hlo.pb`` has the
+buffer assignment, ``…after_codegen.hlo.pb`` and the others have none. What is inside may be an `HloProto`, an
+`HloModuleProto` (without a buffer assignment) or an `HloSnapshot` (an `HloProto` in its field 1), gzipped or not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
 
 LARGEST_BYTES = 2**31 - 1
-"""No protobuf message may be larger, so neither writer nor reader can have one that is."""
+"""No protobuf message may be larger than this."""
 
 _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
@@ -50,11 +50,11 @@ class HloFile:
     """One module in a file.
 
     Attributes:
-        path: as to be opened.
-        name: the module's, by the file's name: ``jit_step``.
+        path: the path to open.
+        name: the module's name, from the file's name: ``jit_step``.
         program_id: None where the file's name has none.
-        size_bytes: on disk, so compressed for a gzipped file.
-        stage: of the compiler, ``after_optimizations``; empty where the name does not say.
+        size_bytes: size on disk, which is the compressed size of a gzipped file.
+        stage: the compiler's stage, ``after_optimizations``; empty where the name does not say.
     """
 
     path: str
@@ -67,14 +67,14 @@ class HloFile:
 def find_hlo_files(path: str) -> tuple[HloFile, ...]:
     """The HLO modules in a folder, one file each, or the one file that `path` names.
 
-    Of several stages of a module the one with a buffer assignment is taken, else the one that should have it. Folders
-    inside are not entered. A file that is named itself is taken whatever its name, unless that says it is a text.
+    Of several stages of a module it takes the one with a buffer assignment, else the one that should have it. It does
+    not enter folders inside. It takes the file `path` whatever its name, unless the name says that it is a text.
 
     Returns:
-        In natural order of the files' names; none where a folder has no such file.
+        The files in natural order of their names; none where a folder has no such file.
 
     Raises:
-        ProfileError: `not_found`, `unreadable` or `not_a_file`; `text_dump` where there are text dumps alone.
+        ProfileError: `not_found`, `unreadable` or `not_a_file`; `text_dump` where there are only text dumps.
     """
     path = os.path.expanduser(path)
     status = _status(path)
@@ -119,7 +119,7 @@ def read_hlo_file(file: HloFile) -> HloModule:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A file, and what is alike in the names of all stages of its module; None for a file on its own."""
+    """A file, and the part of its name that all stages of its module share; None for a file on its own."""
 
     file: HloFile
     group: str | None
@@ -147,7 +147,7 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
 
 
 def _named(path: str, size: int) -> _Found:
-    """What a file's name says."""
+    """Reads the parts of a file's name."""
     base = os.path.basename(path)
     match = _HLO_NAME.fullmatch(base)
     stem = match[1] if match else re.sub(r"(?:\.pb)?(?:\.gz)?$", "", base) or base
@@ -193,7 +193,7 @@ def _has_assignment(path: str) -> bool:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[int]:
-    """A regular file's descriptor; a pipe that nobody writes to does not hold it up."""
+    """A regular file's descriptor; it does not wait for a pipe that nobody writes to."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
@@ -209,7 +209,7 @@ def _opened(path: str) -> Iterator[int]:
 
 
 def _content(descriptor: int, size: int, name: str) -> bytes:
-    """All of a file, inflated where it begins like gzip."""
+    """The content of a file, inflated where it begins like gzip."""
     out = bytearray()
     inflater = zlib.decompressobj(wbits=31) if os.pread(descriptor, 2, 0) == GZIP_MAGIC else None
     limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
@@ -269,7 +269,7 @@ def _of_snapshot(data: bytes) -> hlo_pb2.HloProto:
 
 
 def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
-    """Whether it has an instruction with an opcode; bytes of another message read as one do not come to that."""
+    """Whether it has an instruction with an opcode, which bytes of another message never yield."""
     return any(
         _OPCODE.fullmatch(instruction.opcode) for part in module.computations for instruction in part.instructions
     )

@@ -1,4 +1,4 @@
-"""How well the matrix products of an instruction fill a TPU's matrix unit: an estimate from shapes, not measured.
+"""How well the matrix products of an instruction fill a TPU's matrix unit: an estimate from shapes.
 
 A product of [m, k] by [k, n] keeps k x n blocks of one operand in the unit, which is a square of 128 (TPU v2 to v5) or
 256 (v6 and later) multipliers a side, and feeds it rows of the other, eight at a time. A size that is no multiple of
@@ -6,7 +6,7 @@ the block is padded, and the padding is multiplied like the rest. The compiler m
 the operands, fold small dimensions together), so a low share is a hint where to look.
 
 TPU compilers write dots as convolutions, whose spatial dimensions may stand for batch, row, contraction or feature
-dimensions; they are told apart by which window positions meet the input.
+dimensions; it tells them apart by the window positions that meet the input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS = 8
 """Rows that a matrix unit takes at a time: the sublanes of a vector register."""
 
 MEANING = {"m": "rows", "k": "contraction", "n": "output features"}
-"""What the dimensions of a product stand for."""
+"""The meaning of a product's dimensions."""
 
 _LIMIT = 2**63
 _VERSION = re.compile(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
@@ -40,7 +40,7 @@ class MatrixWork:
     """One dot or convolution as products of [m, k] by [k, n].
 
     Attributes:
-        name: of the instruction.
+        name: the instruction's name.
         opcode: ``dot`` or ``convolution``.
         m: rows: batch and spatial positions of the output; None where unknown, as are `k` and `n` then.
         k: contraction: input features times the positions of the window.
@@ -49,9 +49,9 @@ class MatrixWork:
         padded_m: `m` rounded up to a multiple of `ROWS`.
         padded_k, padded_n: rounded up to multiples of the matrix unit's side.
         share: m k n over the product of the padded sizes, 0 to 1; None where unknown.
-        padded_dimension: the dimension that loses most, ``m``, ``k`` or ``n``; None where nothing is padded.
-        meaning: of that dimension in words, see `MEANING`.
-        reason: why `share` is None, else empty.
+        padded_dimension: the dimension with the most padding, ``m``, ``k`` or ``n``; None where nothing is padded.
+        meaning: what that dimension means, see `MEANING`.
+        reason: why `share` is None; empty where it is not.
     """
 
     name: str
@@ -80,7 +80,7 @@ class _Sizes:
 def mxu_side(device_type: str | None) -> int | None:
     """Multipliers on a side of the matrix unit, by the device's name: 128 for TPU v2 to v5, 256 from v6 on.
 
-    Taken from the published generations, not read from the profile. None for other devices and unknown names.
+    The profile does not say it. None for other devices and unknown names.
     """
     match = _VERSION.search(device_type or "")
     version = 0 if match is None else int(match[1])
@@ -94,7 +94,7 @@ def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ..
 
     Args:
         module: the compiled program.
-        name: of the instruction; () where the module has none of this name.
+        name: the instruction's name; the result is () where the module has none of this name.
         mxu: the matrix unit's side, see `mxu_side`.
     """
     start = module.instruction_proto(name)
@@ -104,9 +104,9 @@ def matrix_works(module: HloModule, name: str, mxu: int) -> tuple[MatrixWork, ..
 
 
 def matrix_bits(module: HloModule, name: str) -> int | None:
-    """Bits of an element of the wider operand of an instruction's dots and convolutions; of several the widest.
+    """Bits of an element of the widest operand of an instruction's dots and convolutions.
 
-    None where the module has no such instruction, it holds no product, or their types are unknown.
+    None where the module has no such instruction, where it holds no product, or where their types are unknown.
     """
     start = module.instruction_proto(name)
     if start is None:
@@ -116,7 +116,7 @@ def matrix_bits(module: HloModule, name: str) -> int | None:
 
 
 def _products(module: HloModule, start: hlo_pb2.HloInstructionProto) -> Iterator[hlo_pb2.HloInstructionProto]:
-    """The dots and convolutions that an instruction stands for; each computation is entered once."""
+    """The dots and convolutions that an instruction stands for; it enters each computation once."""
     entered: set[int] = set()
     waiting = [start]
     while waiting:
@@ -192,7 +192,7 @@ def _dot(proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequenc
 def _convolution(
     proto: hlo_pb2.HloInstructionProto, left: Sequence[int], right: Sequence[int], out: Sequence[int]
 ) -> _Sizes | str:
-    """Sizes of a convolution; 0 group counts are those of writers that leave the usual 1 out."""
+    """Sizes of a convolution; a group count of 0 means 1, which some writers leave out."""
     if proto.feature_group_count > 1 or proto.batch_group_count > 1:
         return _GROUPED
     numbers, window = proto.convolution_dimension_numbers, proto.window.dimensions
@@ -226,19 +226,19 @@ class _Spatial:
         self._step, self._spread = max(1, window.window_dilation), max(1, window.base_dilation)
 
     def is_batch(self) -> bool:
-        """Whether each output position meets one input position through one position of the kernel, each its own."""
+        """Whether each output position meets its own input position through one kernel position."""
         if not self.input == self.kernel == self.out or self.kernel == 1:
             return False
         return self._one_each(inputs_differ=True)
 
     def is_feature(self) -> bool:
-        """Whether the one input position meets each output position through a kernel position of its own."""
+        """Whether the one input position meets each output position through its own kernel position."""
         if self.input != 1 or self.kernel != self.out or self.kernel == 1:
             return False
         return self._one_each(inputs_differ=False)
 
     def _one_each(self, inputs_differ: bool) -> bool:
-        """Looks at the first and the last few output positions: real windows are regular in between."""
+        """Checks only the first and the last few output positions, since real windows are regular in between."""
         positions = sorted({*range(min(_SAMPLES, self.out)), *range(max(0, self.out - _SAMPLES), self.out)})
         met = [self._meets(position) for position in positions]
         pairs = [pair for pair in met if pair is not None]
@@ -248,7 +248,7 @@ class _Spatial:
         return len(kernels) == len(pairs) and len(inputs) == (len(pairs) if inputs_differ else 1)
 
     def _meets(self, position: int) -> tuple[int, int] | None:
-        """The kernel and input position that make an output position, None unless it is exactly one pair.
+        """The kernel and input position that make an output position; None unless there is exactly one pair.
 
         Kernel position r lies at ``position * stride - padding + r * step`` of the input, spread out by `_spread`.
         """

@@ -20,8 +20,8 @@ class Instruction:
     Attributes:
         name: unique in its module, without ``%``.
         opcode: such as ``fusion``, ``convolution`` or ``copy-start``.
-        shape: of its result, in XLA's notation with layouts; a tuple's in parentheses.
-        operands: names of its operands; one that the module lacks is left out.
+        shape: the shape of its result in XLA's notation with layouts; a tuple's is in parentheses.
+        operands: names of its operands, without those that the module lacks.
         expression: compact HLO text, ``%add.4 = f32[5,1024]{1,0:T(8,128)} add(%broadcast.8, %param_0)``.
         framework_op: where it comes from, ``jit(step)/layer/dot_general``; None where the compiler does not say.
         source: ``file:line``; None where the compiler does not say.
@@ -66,10 +66,10 @@ class HloModule:
         return None if proto is None else self._read(proto)
 
     def fused(self, name: str) -> tuple[Instruction, ...]:
-        """What a fusion, a call or an asynchronous operation wraps: its computation's instructions in program order.
+        """The instructions that a fusion, a call or an asynchronous operation wraps, in program order.
 
-        Parameters are left out. () where the instruction wraps nothing or is not there; loops, branches and the small
-        computations of a reduce or a sort are not wrapped. A done or update wraps what its start does.
+        Without parameters. () where the instruction wraps nothing or does not exist; loops, branches and the small
+        computations of a reduce or a sort do not count as wrapped. A done or update wraps what its start wraps.
         """
         proto = self.instruction_proto(name)
         computation = None if proto is None else self.wrapped(proto)
@@ -92,7 +92,7 @@ class HloModule:
     def stack(self, proto: hlo_pb2.HloInstructionProto) -> tuple[str, ...]:
         """The calls that an instruction comes from, ``file:line function`` each, the innermost first.
 
-        () where the compiler gives none; a frame without a place is left out, a chain that returns to itself ends.
+        () where the compiler gives none. It leaves out frames without a place and ends where a chain returns to itself.
         """
         frames = self._frames.stack_frames
         number, visited, calls = proto.metadata.stack_frame_id, set[int](), list[str]()
@@ -132,7 +132,7 @@ class HloModule:
         return None
 
     def _in_order(self, computation: hlo_pb2.HloComputationProto) -> Iterator[hlo_pb2.HloInstructionProto]:
-        """In scheduled order where the compiler scheduled the computation, else as stored: operands come first."""
+        """Instructions in the order of the compiler's schedule, else as stored, where operands come first."""
         sequences = self.proto.hlo_module.schedule.sequences
         order = sequences[computation.id].instruction_ids if computation.id in sequences else ()
         own = {instruction.id: instruction for instruction in computation.instructions}
@@ -156,7 +156,7 @@ class HloModule:
         )
 
     def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
-        """The attributes without which the expression says too little, each behind a comma."""
+        """The attributes that the expression needs to be understood, each behind a comma."""
         attributes: list[str] = []
         if proto.opcode in _WITH_DIMENSIONS:
             attributes.append(f"dimensions={_braces(proto.dimensions)}")
@@ -197,7 +197,7 @@ class HloModule:
 
 
 def _literal(proto: hlo_pb2.HloInstructionProto) -> str:
-    """What stands in the brackets of an instruction without operands."""
+    """The text in the brackets of an instruction without operands."""
     if proto.opcode == b"parameter":
         return str(proto.parameter_number)
     if proto.opcode != b"constant":

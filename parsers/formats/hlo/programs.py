@@ -1,4 +1,4 @@
-"""The programs of a profile, found at once; their compiled HLO modules are parsed when they are asked for.
+"""The programs of a profile. It finds all at once, and parses a compiled HLO module when a caller asks for it.
 
 TPU profiles carry each program's `HloProto` in the metadata of plane ``/host:metadata``: a stat ``Hlo Proto`` (older
 writers: ``HLO Proto``) of event metadata named ``jit_step(123)``, whose program id is its stat ``program_id``, else its
@@ -33,15 +33,15 @@ _INTEGERS = (3, 4)  # uint64, int64
 
 
 class _Place(Protocol):
-    """Where a program's proto lies."""
+    """The place of a program's proto."""
 
     def load(self, label: str) -> HloModule | str:
-        """The module, or why there is none, a sentence about `label`."""
+        """The module, or a sentence about `label` that says why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """In the metadata's bytes."""
+    """A proto in the metadata's bytes."""
 
     body: bytes
     begin: int
@@ -63,7 +63,7 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class _InFile:
-    """In a file of its own."""
+    """A proto in a file of its own."""
 
     file: HloFile
 
@@ -80,8 +80,8 @@ class _InFile:
 class HloModules:
     """The compiled programs of one trace, by program id (unsigned; a signed one is taken as well), or those of files.
 
-    Nothing is parsed before `module` or `problem` asks for it, each program once. Several threads may ask at a time.
-    Usable after the trace is closed.
+    `module` and `problem` parse a program when they are first asked for it. Several threads may ask at a time. It stays
+    usable after the trace is closed.
 
     Attributes:
         names: program id to module name (``jit_step``), ascending; empty text where the profile gives none.
@@ -100,7 +100,7 @@ class HloModules:
 
     @classmethod
     def of(cls, trace: Trace) -> HloModules:
-        """Finds the programs of a trace; reads the metadata, parses no program."""
+        """Finds the programs of a trace; it reads the metadata and parses no program."""
         names: dict[int, str] = {}
         stored: dict[int, _Stored] = {}
         for plane in trace.planes:
@@ -113,7 +113,7 @@ class HloModules:
 
     @classmethod
     def from_files(cls, files: Iterable[HloFile]) -> HloModules:
-        """The modules of files, of which none is read yet.
+        """The modules of files, without reading any yet.
 
         A file keeps its program id where that is known and no earlier file has it; the others are numbered 0, 1, …
         in their order, past the ids that are taken.

@@ -213,7 +213,7 @@ def parse_shape(text: str) -> Shape | None:
 def shapes_in(text: str) -> tuple[FoundShape, ...]:
     """Every array shape in an HLO expression, in order, those of tuples one by one; time is linear in the text.
 
-    Quoted texts are passed over, and so are shapes that `parse_shape` can't read.
+    It skips quoted texts and shapes that `parse_shape` cannot read.
     """
     shapes: list[FoundShape] = []
     for match in _ARRAY_OR_QUOTED.finditer(text):

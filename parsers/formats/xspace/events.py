@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.xspace.source import ByteSource
 EVENTS_FIELD = 4
 
 FIRST_ROOM = 1 << 12
-"""Events that a line has room for at first."""
+"""A line has room for so many events at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StatColumn:
 
     @property
     def is_number(self) -> Bools:
-        """bool[n]: the stat is there and holds a number (double, uint64 or int64)."""
+        """bool[n]: whether the stat is there and holds a number (double, uint64 or int64)."""
         return (self.kind >= KIND_DOUBLE) & (self.kind <= KIND_INT64)
 
     def take(self, rows: Int64s) -> StatColumn:
@@ -47,7 +47,7 @@ class StatColumn:
 
     @property
     def uniform_kind(self) -> int | None:
-        """The kind of every event's stat where it is one and the same, as for most stats it is."""
+        """The kind of every event's stat where all are the same, as for most stats."""
         if not len(self.kind):
             return None
         lowest = int(self.kind.min())
@@ -56,7 +56,7 @@ class StatColumn:
     def integers(self, missing: int = 0) -> Int64s:
         """int64[n]: integer values, doubles cut to integers, `missing` elsewhere. A uint64 past 2^63 wraps.
 
-        May be the column itself, so it is not to be written to.
+        May be the column itself, so callers must not write to it.
         """
         if self.uniform_kind in (KIND_UINT64, KIND_INT64):
             return self.value
@@ -88,8 +88,8 @@ class Events:
         begin, length: int64[n], uint32[n]: where each event lies in the file, for stats on demand; empty when the
             events were decoded without their places.
         num_occurrences: int64[n] for lines that hold aggregated events, else None.
-        stats: columns of the stats that were asked for, by name; a name that the plane does not know is missing.
-        malformed: events with damaged bytes; what came before the damage is kept.
+        stats: columns of the requested stats, by name, without names that the plane does not know.
+        malformed: events with damaged bytes; each keeps what came before the damage.
     """
 
     metadata_id: NDArray[np.int32] | Int64s
@@ -117,8 +117,8 @@ class Events:
 class ColumnRoom:
     """Room for the columns of one line, which grows as events come.
 
-    The first stretch of a line tells how dense its events are; room for the rest is then made in one go, and what of it
-    is never written takes no memory.
+    The first stretch of a line shows how dense its events are; the room for the rest is then made at once. Parts of it
+    that nobody writes take no memory.
     """
 
     def __init__(self, stats: int, places: bool) -> None:

@@ -1,4 +1,4 @@
-"""Event metadata and stat metadata of a plane: names at once, everything else on demand."""
+"""Event metadata and stat metadata of a plane; it reads names at once and everything else on demand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MetadataTable:
         begin, end: where each message lies in `body`, int64[n].
         name_begin, name_end: where each message's name (field 2) lies, int64[n]; equal where it has none.
         display_begin, display_end: the same for the display name (field 4; description of stat metadata is field 3).
-        damaged: entries that could not be read and are left out.
+        damaged: how many entries are missing because they could not be read.
     """
 
     body: bytes
@@ -109,7 +109,7 @@ def _joined(body: bytes, begin: Int64s, end: Int64s) -> tuple[bytes, Int64s]:
 
 
 def _intact(body: bytes, begin: Int64s, end: Int64s) -> Bools:
-    """Which messages can be split to their end; one call a message, so asked only when their join is not whole."""
+    """Which messages can be split to their end; slow (one call per message), so only for joined messages that fail."""
     good = np.zeros(len(begin), np.bool_)
     for row, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
         fields = split_fields(body[a:b])
@@ -126,7 +126,7 @@ class _Split:
         borders: int64[n + 1].
         number, wire, begin, end: the fields of all messages, as in `core.Fields`.
         owner: int64; the message of each field.
-        kept: bool; which of the messages asked for are intact.
+        kept: bool; which of the requested messages are intact.
     """
 
     body: bytes
@@ -151,7 +151,7 @@ class _Split:
 def _split_all(body: bytes, begin: Int64s, end: Int64s) -> _Split:
     """Fields of many messages in one call: a row of message bodies is itself a valid message body.
 
-    One damaged message would spoil its successors; so it is looked for, when there is one, and left out.
+    One damaged message would spoil the ones behind it, so it finds damaged messages and leaves them out.
     """
     joined, borders = _joined(body, begin, end)
     fields = split_fields(joined)
@@ -174,7 +174,7 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
     Args:
         display_field: field number of the second text of the message: 4 for event metadata, 3 for stat metadata.
 
-    Later entries with the same key win, as in protobuf. Damaged entries are left out and counted.
+    Later entries with the same key win, as in protobuf. It leaves out and counts damaged entries.
     """
     entries = _split_all(body, begin, end)
     keys = np.zeros(len(entries.borders) - 1, np.int64)

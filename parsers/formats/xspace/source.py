@@ -25,7 +25,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the bytes are, for messages."""
+        """A name for the bytes, for messages."""
 
     @property
     def size(self) -> int:
@@ -33,7 +33,7 @@ class ByteSource(Protocol):
 
     @property
     def note(self) -> str:
-        """A sentence about bytes that could not be had (a cut gzip stream), or empty."""
+        """A sentence about bytes that could not be read (a cut gzip stream), or empty."""
 
     def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes at `offset`; fewer where the source ends."""
@@ -60,7 +60,7 @@ class MemorySource:
 
 
 class FileSource:
-    """A regular file, read with `pread`; its size is taken once, when it is opened."""
+    """A regular file, read with `pread`; its size is the one at the time of opening."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
@@ -69,7 +69,7 @@ class FileSource:
         self.note = ""
 
     def read(self, offset: int, length: int) -> bytes:
-        """See `ByteSource.read`. Asks for no more than the file holds, whatever length a damaged header claims."""
+        """See `ByteSource.read`. Reads no more than the file holds, even where a damaged header claims more."""
         length = min(length, self.size - offset)
         if length <= 0:
             return b""
@@ -95,9 +95,9 @@ class FileSource:
 
 
 def open_source(path: str) -> ByteSource:
-    """Opens a profile file; gzip is recognised by its first bytes, not by its name.
+    """Opens a profile file; it recognises gzip by the first bytes, not by the name.
 
-    A URL is fetched first, into the cache of `parsers.files.remote.cache`, unless a copy of it is there.
+    It first fetches a URL into the cache of `parsers.files.remote.cache`, unless a copy is there.
 
     Raises:
         ProfileError: `not_found`, `unreadable`, or `not_a_file` for what is no regular file; for a URL what
@@ -118,7 +118,7 @@ def open_source(path: str) -> ByteSource:
 
 
 def _source(descriptor: int, name: str) -> ByteSource:
-    """The bytes behind a descriptor, which is the source's from here on."""
+    """The bytes behind a descriptor; the source closes it."""
     try:
         source = FileSource(descriptor, name)
         if source.read(0, 2) == GZIP_MAGIC:

@@ -1,12 +1,11 @@
-"""One host's profile: planes and lines at once, events, stats and metadata on demand.
+"""One host's profile; it finds planes and lines at once, and decodes events, stats and metadata on demand.
 
     trace = Trace.open("host0.xplane.pb")
     for plane in trace.planes:
         for line in plane.lines:
             events = line.events(stats=("device_offset_ps",))
 
-Nothing is decoded that nobody asked for. A profile that was cut off, at whatever byte, still gives every event before
-the cut; `Trace.problems` says what is missing.
+A profile that was cut off at any byte still gives every event before the cut; `Trace.problems` says what is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windo
 _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 
 HEAD = 1 << 12
-"""Bytes of a line that are read for its name."""
+"""It reads so many bytes of a line for its name."""
 
 _IMPLAUSIBLE = 1 << 36
 
@@ -40,9 +39,9 @@ ChunkDone = Callable[[int, int], None]
 
 
 def chunk_size() -> int:
-    """Bytes of a line that are decoded at a time.
+    """How many bytes of a line to decode at a time.
 
-    Few enough for a processor's cache where the compiled core decodes them, more where each of numpy's calls counts.
+    The compiled core gets what fits into a processor's cache; numpy gets more, to save calls.
     """
     return _CHUNK[core_name()]
 
@@ -85,14 +84,14 @@ class Line:
 
     @cached_property
     def header(self) -> LineHeader:
-        """Every scalar field. Walks over the whole line (some stand behind the events), without decoding it."""
+        """Every scalar field. It walks over the whole line, since some stand behind the events, without decoding it."""
         return self._head if self.size <= HEAD else self._read_header(self.begin, self.end)
 
     def tail(self, events: Events) -> LineHeader:
         """The scalar fields behind the line's events, where writers put its display name and id.
 
         Args:
-            events: of this line, with their places.
+            events: the line's events, with their places.
         """
         last = int((events.begin + events.length).max()) if len(events.begin) else self.begin
         return self._read_header(last, self.end)
@@ -135,11 +134,11 @@ class Line:
         """Decodes the line's events, with a column for each of the stats asked for.
 
         Args:
-            stats: names of stats; those that the plane does not define are left out of `Events.stats`.
-            on_chunk: progress; what it raises ends the decoding.
+            stats: names of stats; `Events.stats` lacks those that the plane does not define.
+            on_chunk: receives the progress; an exception from it ends the decoding.
             places: whether to keep where each event lies in the file (12 bytes an event), for `Events.message`.
 
-        Not cached: whoever asks decides how long the columns live.
+        It does not cache them: the caller decides how long the columns live.
         """
         ids = self.plane.stat_ids(stats)
         room = ColumnRoom(len(ids), places)
@@ -147,7 +146,7 @@ class Line:
         return room.events(list(ids))
 
     def _scan(self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
-        """Decodes the line chunk by chunk, up to its end or to where it cannot be read on."""
+        """Decodes the line chunk by chunk, up to its end or to the first unreadable byte."""
         offset, chunk = self.begin, chunk_size()
         window = chunk
         while offset < self.end:
@@ -181,7 +180,7 @@ class Plane:
         name: such as ``/device:TPU:0`` or ``/host:CPU``.
         lines: in file order; a line that the file cuts off is the last one.
         lost_bytes: declared bytes that the file does not have.
-        broken_at: file offset from which the plane can't be read on, or -1.
+        broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
     def __init__(self, source: ByteSource, index: int, begin: int, end: int) -> None:
@@ -234,7 +233,7 @@ class Plane:
         return np.concatenate([a for a, _ in spans]), np.concatenate([b for _, b in spans])
 
     def _bytes_of(self, field: int) -> tuple[bytes, Int64s, Int64s]:
-        """The payloads of a repeated field that lie whole in the file, read in as few pieces as their gaps allow."""
+        """The payloads of a repeated field that are complete in the file, read in as few pieces as their gaps allow."""
         begin, end = self._spans(field)
         whole = end <= self.end
         begin, end = begin[whole], end[whole]
@@ -281,7 +280,7 @@ class Plane:
         return f"stat {metadata_id}" if row is None else self.stat_metadata.name(row)
 
     def stat_ids(self, names: Sequence[str]) -> dict[str, int]:
-        """Metadata ids of the stats with these names, in the order asked; unknown names are left out."""
+        """Metadata ids of the stats with these names, in their order, without unknown names."""
         if not names:
             return {}
         ids = self.stat_metadata.find_names(names)
@@ -313,7 +312,7 @@ class Plane:
         return {self.stat_name(stat.metadata_id): self.stat_value(stat) for stat in message.stats}
 
     def texts(self, column: StatColumn) -> list[str | None]:
-        """Text of each event's stat (text, bytes as text, or reference), None elsewhere; each is read once."""
+        """Text of each event's stat (text, bytes as text, or reference), None elsewhere; it reads each text once."""
         out: list[str | None] = [None] * len(column.kind)
         known: dict[tuple[int, int], str | None] = {}
         for row in np.flatnonzero((column.kind == KIND_REF) | (column.kind == KIND_STR) | (column.kind == KIND_BYTES)):
@@ -337,7 +336,7 @@ class Trace:
         source: where the bytes come from.
         planes: in file order.
         hostnames, errors, warnings: texts that the profiler recorded.
-        problems: what is wrong with the file, found so far.
+        problems: what is wrong with the file, as far as known.
     """
 
     def __init__(self, source: ByteSource) -> None:
@@ -438,12 +437,12 @@ class Trace:
         return next((plane for plane in self.planes if plane.name == name), None)
 
     def close(self) -> None:
-        """Closes the file; nothing more can be decoded after that."""
+        """Closes the file; after that it decodes nothing more."""
         self.source.close()
 
 
 def _cut_problem(name: str, size: int, plane: Plane) -> Problem:
-    """What a truncated file still has and what it lacks."""
+    """A sentence on what a truncated file still has and what it lacks."""
     sentence = f"{name} is cut off after {size:,} bytes, inside plane {plane.name or plane.index}"
     if plane.lost_bytes:
         sentence += f": at least {plane.lost_bytes:,} bytes are lost"

@@ -1,4 +1,4 @@
-"""Walks the fields of a message that lies in a file, window by window, without reading what it skips."""
+"""Walks the fields of a message in a file, window by window, without reading what it skips."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Window:
         number, wire: field numbers and wire types.
         begin, end: payloads in the file; the last one may pass the window, even the end of the file.
         tag: where each field starts, tag included.
-        broken_at: file offset from which the message can't be read on, or -1; only in the last window.
-        cut: the break is the end of the bytes (a truncated file), not nonsense in them.
+        broken_at: file offset at which the message becomes unreadable, or -1; only in the last window.
+        cut: whether the break is the end of the bytes (a truncated file) rather than nonsense in them.
     """
 
     data: bytes
@@ -50,8 +50,8 @@ class Window:
 def windows(source: ByteSource, begin: int, end: int) -> Iterator[Window]:
     """Yields the fields of the message body at `[begin, end)` of the source.
 
-    A payload that reaches past its window is jumped over, not read. The walk ends at the end of the body, of the
-    source, or at the first bytes that are no field.
+    It jumps over a payload that reaches past its window. The walk ends with the body or the source, or at the first
+    bytes that are no field.
     """
     offset = begin
     stop = min(end, source.size)
@@ -98,5 +98,5 @@ def varint(payload: bytes, signed: bool = True) -> int:
 
 
 def text(payload: bytes) -> str:
-    """Text of a profile; bytes that are no UTF-8 become replacement characters."""
+    """Text of a profile; bytes that are not UTF-8 become replacement characters."""
     return payload.decode("utf-8", "replace")

@@ -54,10 +54,10 @@ def _core() -> tuple[Literal["c", "numpy"], Core]:
 
 
 def core_name() -> Literal["c", "numpy"]:
-    """Which core does the work.
+    """The name of the core that does the work.
 
     Raises:
-        ProfileError: `TPUPROF_CORE` asks for a core that isn't there.
+        ProfileError: `TPUPROF_CORE` asks for a core that does not exist.
     """
     return _core()[0]
 
@@ -65,8 +65,8 @@ def core_name() -> Literal["c", "numpy"]:
 def split_fields(buf: Buffer, start: int = 0) -> Fields:
     """Walks the fields of one message body in `buf[start:]`.
 
-    Fields may come in any order. A payload may reach past the end of `buf`: its field is the last one then. Everything
-    before the first bytes that can't be read is returned, whatever the status.
+    Fields may come in any order. The payload of the last one may reach past the end of `buf`. It returns everything
+    before the first unreadable bytes, whatever the status.
 
     Raises:
         ValueError: `start` lies outside `buf`.
@@ -75,7 +75,7 @@ def split_fields(buf: Buffer, start: int = 0) -> Fields:
 
 
 def decode_events(buf: Buffer, begin: Int64s, end: Int64s) -> EventFields:
-    """Decodes the plain fields of the XEvent bodies `buf[begin[i]:end[i]]`; stats are skipped unread.
+    """Decodes the plain fields of the XEvent bodies `buf[begin[i]:end[i]]`; it skips stats.
 
     As in protobuf, the last occurrence of a field counts, `offset_ps` and `num_occurrences` exclude each other, and a
     known field with a foreign wire type is an unknown field.
@@ -95,8 +95,8 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
         stats_field: the field number of `repeated XStat stats`: 4 in XEvent, 5 in XEventMetadata, 6 in XPlane.
         wanted: stat metadata ids, distinct.
 
-    A message's first stat with a wanted id counts; inside a stat the last value does. Malformed stats are left out;
-    what follows a break in the message is not seen.
+    A message's first stat with a wanted id counts, and the last value in a stat. It leaves out malformed stats, and
+    ends at a break in the message.
 
     Raises:
         ValueError: a span lies outside `buf`, or a wanted id comes twice.
@@ -107,8 +107,8 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
 def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 
-    One pass for what `split_fields`, `decode_events` and `stat_columns` do in three. Fields that are no events are
-    stepped over. It ends before an event that the bytes do not hold whole.
+    It does in one pass what `split_fields`, `decode_events` and `stat_columns` do in three. It skips fields that are no
+    events, and ends before an event that is incomplete in the bytes.
 
     Args:
         buf: the bytes.
@@ -140,7 +140,7 @@ def nest(start: Int64s, end: Int64s) -> Nesting:
 
 
 def self_times(start: Int64s, end: Int64s) -> Int64s:
-    """int64[n]: each event's duration less that of its children, and 0 where these overlap one another.
+    """int64[n]: each event's duration minus that of its children, and 0 where these overlap one another.
 
     Args and errors as for `nest`.
     """

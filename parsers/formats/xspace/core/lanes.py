@@ -1,8 +1,8 @@
 """Puts events into lanes with numpy.
 
-Between two times at which nothing runs lies a cluster of events. Where its first event outlasts all the others it has
-the lane to itself, and the others form clusters of their own one lane further down: so lanes are given out level by
-level, for the whole line at once. Only clusters in which events overlap in part go one event after the other.
+A cluster is the events between two times at which nothing runs. Where its first event outlasts all others, it has the
+lane to itself, and the others form clusters of their own one lane further down. So it assigns lanes level by level, for
+the whole line at once. Only clusters whose events overlap in part go one event after the other.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
 
 
 def _clusters(start: Int64s, stop: Int64s) -> tuple[Bools, Bools | None]:
-    """Which events begin a cluster, and which are of a cluster that its first event does not outlast (None: none)."""
+    """Which events begin a cluster, and which are in a cluster that its first event does not outlast (None: none)."""
     reach = np.maximum.accumulate(stop)[:-1]
     first: Bools = np.append(True, start[1:] >= reach)
     beyond = (stop[1:] > reach) & ~first[1:]
@@ -61,7 +61,7 @@ def _clusters(start: Int64s, stop: Int64s) -> tuple[Bools, Bools | None]:
 
 
 def _first_fit(start: Int64s, stop: Int64s) -> NDArray[np.int32]:
-    """The lowest free lane of each event, one after the other; none may begin where it stops."""
+    """Gives each event the lowest free lane, one event after the other; every event must stop after its start."""
     out = np.empty(len(start), np.int32)
     free: list[int] = []  # lanes below `used` with nothing in them
     taken: list[tuple[int, int]] = []  # when each of the others is free again, and which it is

@@ -55,7 +55,7 @@ def nest(start: Int64s, end: Int64s) -> Nesting:
 def _outermost(end: Int64s, holder: Int64s) -> Bools | None:
     """Which events are direct children of their holders: those that end later than all before them with that holder.
 
-    None when times are too far apart for this way.
+    None when times are too far apart for this method.
     """
     first = np.flatnonzero(np.append(True, holder[1:] != holder[:-1]))
     highest = np.maximum.accumulate(end)
@@ -75,7 +75,7 @@ def _outermost(end: Int64s, holder: Int64s) -> Bools | None:
 
 
 def _nest_rest(end: Int64s, rest: Int64s, holder: Int64s, parent: Int64s, depth: NDArray[np.int32]) -> None:
-    """The stack itself, one event at a time."""
+    """Nests with the stack, one event at a time."""
     known = -2
     stack: list[tuple[int, int]] = []  # open events and their ends; the holder is below them
     below = 0

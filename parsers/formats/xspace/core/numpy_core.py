@@ -1,7 +1,7 @@
 """The wire-decoding core in numpy alone. See `core` for what the functions do.
 
-Messages are decoded many at a time: the first field of each, then the second of each, and so on. When few messages are
-left, each is finished by itself: field by field when it is short, through `split_fields` when it is long.
+It decodes many messages at a time: the first field of each, then the second of each, and so on. When few messages are
+left, it finishes each by itself: field by field when it is short, through `split_fields` when it is long.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class _Together:
     """Walks the fields of a block of messages, one field of each at a time.
 
     Attributes:
-        rows: which messages are still walked, as indexes into the block.
-        faulty: those whose field at hand can't be read; they are out from the next field on.
+        rows: the messages that it still walks, as indexes into the block.
+        faulty: messages whose current field is unreadable; they are out from the next field on.
     """
 
     def __init__(self, words: Words, begin: Int64s, end: Int64s) -> None:
@@ -100,7 +100,7 @@ class _Together:
         self.faulty: Int64s = self.rows[:0]
 
     def steps(self, least: int) -> Iterator[Step]:
-        """Yields the fields at hand as long as more than `least` messages have one."""
+        """Yields the current fields as long as more than `least` messages have one."""
         self._keep(self._at < self._stop)
         while len(self.rows) > least:
             step = read_fields(self._words, self._at)
@@ -330,7 +330,7 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
 
 
 def _whole_events(fields: Fields, start: int, size: int, room: int) -> tuple[Int64s, Int64s, int, int]:
-    """The events that the bytes hold whole and the columns have room for; where to go on, and why to stop."""
+    """The events that are complete and that the columns have room for; where to go on, and why to stop."""
     chosen = (fields.number == _LINE_EVENTS) & (fields.wire == LEN)
     following, status = fields.next, fields.status
     if len(chosen) and chosen[-1] and fields.end[-1] > size:
@@ -346,7 +346,7 @@ def _whole_events(fields: Fields, start: int, size: int, room: int) -> tuple[Int
 
 
 def _tag_before(fields: Fields, start: int, begin: int) -> int:
-    """Where the field starts whose payload begins at `begin`."""
+    """The start of the field whose payload begins at `begin`."""
     index = int(np.searchsorted(fields.begin, begin))
     return int(fields.end[index - 1]) if index else start
 

@@ -1,4 +1,4 @@
-"""The wire format, one field at a time: what the numpy core falls back on where there is nothing to batch."""
+"""Reads the wire format one field at a time; the numpy core uses it where there is nothing to batch."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def fields_with(
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """Key (number * 8 + wire type), begin and end of the fields with one of the keys; whether the message breaks off.
 
-    The fields before a break are there.
+    It returns the fields before a break.
     """
     fields: list[tuple[int, int, int]] = []
     while offset < stop:

@@ -1,10 +1,10 @@
 """Finds the fields of one long message with numpy.
 
-Where a field starts is known only from the field before: a chain. So the bytes are cut into regions, and one walker for
-each region steps through its fields, all walkers together. A walker doesn't know where the first field of its region
-starts; it guesses by starting some fields early, since a walk from a wrong place mostly falls into step soon. Then the
-regions are put together from the front: where a region's walk didn't start at the true place, the true chain is
-followed one field at a time until it meets the walk.
+Only the field before tells where a field starts: fields form a chain. So it cuts the bytes into regions, and one walker
+for each region steps through its fields, all walkers together. A walker does not know where the first field of its
+region starts; it guesses by starting some fields early, since a walk from a wrong place mostly falls into step soon.
+Then it joins the regions from the front: where a region's walk did not start at the true place, it follows the true
+chain one field at a time until it meets the walk.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def split(data: NDArray[np.uint8], start: int) -> Fields:
 
 
 def _block(words: Words, view: memoryview, start: int, stop: int) -> tuple[Int64s, int]:
-    """Starts of the fields in [start, stop), and the start of the field after them or of the one that can't be read."""
+    """Starts of the fields in [start, stop), and the start of the field after them or of the first unreadable one."""
     sample, offset = _follow(view, start, stop, _SAMPLE)
     if len(sample) < _SAMPLE:
         return np.array(sample, np.int64), offset
@@ -104,7 +104,7 @@ def _follow(view: memoryview, offset: int, stop: int, most: int) -> tuple[list[i
 
 
 def _next(view: memoryview, offset: int) -> int:
-    """Where the field after the one at `offset` starts; -1 when it can't be read."""
+    """The start of the field after the one at `offset`; -1 when it is unreadable."""
     tag, size = view[offset], view[offset + 1]
     if tag & 0x87 == 2 and size < 0x80 and tag >= 8:
         return offset + 2 + size
@@ -113,7 +113,7 @@ def _next(view: memoryview, offset: int) -> int:
 
 
 def _short_jump(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
-    """Sizes of the fields at these offsets as far as their first two bytes tell, else 0."""
+    """Sizes of the fields at these offsets where their first two bytes tell them, else 0."""
     pair = data.take(offsets + 1).astype(np.int64)
     pair <<= 8
     pair |= data.take(offsets)
@@ -157,7 +157,7 @@ def _guess(data: NDArray[np.uint8], edge: Int64s, tag: int, early: int) -> Int64
 def _walk(words: Words, entry: Int64s, stop: Int64s, seen: Bools, base: int) -> Int64s:
     """Walks each region from `entry` to `stop`, sets `seen[offset - base]` at each field; returns where walks ended.
 
-    A walk that ends before its `stop` met something that is no field, or was given up.
+    A walk that ends before its `stop` met something that is no field, or gave up.
     """
     leave = entry.copy()
     index = np.flatnonzero(entry < stop)
@@ -221,7 +221,7 @@ def _fields(words: Words, parts: list[Int64s], following: int, status: int) -> F
 
 
 def _header(words: Words, offsets: Int64s, number: NDArray[np.uint32], wire: NDArray[np.uint8]) -> Int64s:
-    """Sets numbers and wire types of valid fields, none of them cut; returns where their values begin."""
+    """Sets numbers and wire types of complete, valid fields; returns where their values begin."""
     tag = words.data.take(offsets)
     np.right_shift(tag, 3, out=number)
     np.bitwise_and(tag, 7, out=wire)

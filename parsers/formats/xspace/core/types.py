@@ -1,4 +1,4 @@
-"""What the wire-decoding cores take and give: one contract, whichever core does the work."""
+"""The arguments and results of the wire-decoding cores, the same for both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVENT_MALFORMED = 4
 """Event flag: the body breaks off; the values are those before the break."""
 
 HAS_TEXT = 8
-"""Seen by a scan: some wanted stat is text or bytes."""
+"""Scan flag: some wanted stat is text or bytes."""
 
 KIND_ABSENT = 0
 """Stat kind: the message has no such stat. Kinds 2 to 8 are XStat's value field numbers."""
@@ -52,7 +52,7 @@ class Fields:
         begin, end: where each value lies, as offsets into the bytes: for wire type 2 what follows the length. The last
             payload may end past the bytes.
         next: where the next field's tag would start; past the bytes when the last payload is.
-        status: `OK`, `INCOMPLETE` or `MALFORMED`; for the last two `next` is the tag of the field that can't be read.
+        status: `OK`, `INCOMPLETE` or `MALFORMED`; for the last two `next` is the tag of the unreadable field.
     """
 
     number: NDArray[np.uint32]
@@ -65,7 +65,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class EventFields:
-    """The plain fields of XEvent messages, one entry an event, 0 where a field is absent.
+    """The plain fields of XEvent messages, one entry per event, 0 where a field is absent.
 
     Attributes:
         metadata_id: ids into the plane's event metadata.
@@ -104,7 +104,7 @@ class EventColumns:
         metadata_id: int32[n] or int64[n].
         offset_ps, duration_ps: int64[n], as in `EventFields`.
         flags: uint8[n]; its length is the capacity.
-        begin, length: int64[n] and uint32[n], where each event lies; both empty where that is not wanted.
+        begin, length: int64[n] and uint32[n], where each event lies; both empty where the caller does not want that.
         kind, value: uint8[k, n] and int64[k, n], as in `StatFields`; `value` is written only where a stat has one.
         stat_length: uint32[k, n]; zero before, written only for text and bytes.
     """
@@ -122,7 +122,7 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a scan found.
+    """The result of a scan.
 
     Attributes:
         count: events written.
@@ -144,7 +144,7 @@ class Nesting:
     Attributes:
         parent: index of the innermost event that contains each event, -1 at the top level.
         depth: number of events around each event.
-        self_ps: duration less the durations of the direct children, in the unit of the input.
+        self_ps: duration minus the durations of the direct children, in the unit of the input.
     """
 
     parent: Int64s
@@ -186,7 +186,7 @@ class Core(Protocol):
 
 
 def as_bytes(buf: Buffer) -> NDArray[np.uint8]:
-    """The buffer as a contiguous array of bytes, not copied.
+    """The buffer as a contiguous array of bytes, without a copy.
 
     Raises:
         ValueError: not contiguous, or not single bytes.
@@ -239,7 +239,7 @@ def as_keys(keys: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def check_key_count(keys: NDArray[np.integer], values: Int64s, k: int) -> None:
-    """Raises ValueError unless every key has a value and the number of groups is none that can't be."""
+    """Raises ValueError unless every key has a value and the number of groups is possible."""
     if k < 0:
         raise ValueError("the number of keys is negative")
     if len(keys) != len(values):
@@ -259,6 +259,6 @@ def check_columns(columns: EventColumns, stats: int, place: int) -> None:
 
 
 def check_wanted(wanted: Int64s) -> None:
-    """Raises ValueError when a stat id is asked for twice."""
+    """Raises ValueError when a stat id comes twice."""
     if len(set(wanted.tolist())) != len(wanted):  # numpy.unique would import the masked arrays, 6 ms
         raise ValueError("wanted ids must be distinct")

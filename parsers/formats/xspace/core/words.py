@@ -1,7 +1,7 @@
 """One protobuf field of each of many messages at a time, in numpy: the inner step of the numpy core.
 
-A tag and what follows it are read as one 64-bit word, since nearly all fields have a tag of one byte and a varint of up
-to seven. The few that don't are read byte by byte, all of them together.
+It reads a tag and what follows as one 64-bit word, since nearly all fields have a tag of one byte and a varint of up to
+seven. It reads the few others byte by byte, all of them together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.xspace.core.scalar import MAX_INT64, MAX_TAG_BYTES,
 
 VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5
 FAULT = 0
-"""Key of a field that can't be read; no tag is 0."""
+"""Key of an unreadable field; no tag is 0."""
 
 _U64 = np.uint64
 _BYTE = _U64(0xFF)
@@ -35,7 +35,7 @@ _HAS_VARINT = np.isin(_WIRE, (VARINT, LEN))
 
 
 class Words:
-    """Bytes that can be read as little-endian 64-bit words at any offset; what lies past their end reads as 0."""
+    """Bytes, to be read as little-endian 64-bit words at any offset; words past their end read as 0."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.data = data
@@ -72,7 +72,7 @@ class Step(NamedTuple):
 
 
 def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s]:
-    """Value and length of the varints in the low seven bytes; length 8 and no value where one doesn't end there."""
+    """Value and length of the varints in the low seven bytes; length 8 and no value where one is longer."""
     last = ~word & _TOP_BITS  # one bit for each byte that could be the last
     last &= -last  # ... the first of them
     length = (last >> _U64(7)).astype(np.float64).view(np.int64)
@@ -90,7 +90,7 @@ def split_varint(word: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s]:
 
 
 def read_fields(words: Words, offsets: Int64s) -> Step:
-    """Reads the field at each offset. At least one offset is needed; it may lie at the end of the bytes."""
+    """Reads the field at each offset. It needs at least one offset; offsets may lie at the end of the bytes."""
     word = words.load(offsets)
     tag = word & _BYTE
     key = int(tag[0])
@@ -102,7 +102,7 @@ def read_fields(words: Words, offsets: Int64s) -> Step:
 
 
 def _read_alike(words: Words, offsets: Int64s, word: NDArray[np.uint64], key: int) -> Step | None:
-    """All tags are `key`, one byte. None when a varint is longer than seven bytes."""
+    """Reads fields that all have the tag `key`, of one byte. None when a varint is longer than seven bytes."""
     wire = key & 7
     begin = offsets + 1
     if wire in {FIXED64, FIXED32}:
