@@ -1,0 +1,50 @@
+"""Makes a pilot wait no longer than the app is busy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from textual._context import active_app
+
+LOOK_SECONDS = 0.001
+"""How often is looked whether the app rests."""
+SOON_SECONDS = 0.02
+"""What is to happen within this time is waited for."""
+WORKER_SECONDS = 0.1
+"""Tests that want a worker that takes longer to end wait for it themselves."""
+
+
+async def wait_for_rest(least_seconds: float = 0.0, most_seconds: float = 1.0) -> None:
+    """Waits until the app has nothing to run, now or soon, and no worker that ends soon.
+
+    Textual's own `wait_for_idle` measures the processor for 20 ms, twice a key: most of the tests' time would be that.
+    """
+    start = time.monotonic()
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        waited = time.monotonic() - start
+        if waited >= most_seconds:
+            return
+        works = waited < WORKER_SECONDS and any(worker.is_running for worker in active_app.get().workers)
+        if waited > least_seconds and not works and not is_due(asyncio.get_running_loop()):
+            return
+
+
+def is_due(loop: Any) -> bool:
+    """Whether a callback is ready or will be soon."""
+    soon = loop.time() + SOON_SECONDS
+    return bool(loop._ready) or any(timer.when() < soon and not timer.cancelled() for timer in loop._scheduled)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def pilots_wait_for_rest() -> Iterator[None]:
+    """Pilots wait by `wait_for_rest`, and a screen is drawn as soon as it changes rather than 60 times a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textual.pilot.wait_for_idle", wait_for_rest)
+        patch.setattr("textual.app.wait_for_idle", wait_for_rest)
+        patch.setattr("textual.screen.UPDATE_PERIOD", LOOK_SECONDS)
+        yield
