@@ -360,8 +360,8 @@ def test_committed_modules_are_a_few_megabytes_at_most() -> None:
 
 
 def test_a_size_is_met_within_a_tenth(plans: tuple[Template, ...]) -> None:
-    spec = sized(DemoSpec(size_bytes=parse_size("50MB")), plans)
-    assert sum(map(len, chunks(spec, plans))) == pytest.approx(50e6, rel=0.1)
+    spec = sized(DemoSpec(size_bytes=parse_size("10MB")), plans)
+    assert sum(map(len, chunks(spec, plans))) == pytest.approx(10e6, rel=0.1)
 
 
 def test_a_size_below_one_step_still_gives_one(plans: tuple[Template, ...]) -> None:

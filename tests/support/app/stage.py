@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -21,7 +22,7 @@ from tests.support.made.many_hosts import profiles, steady, summaries
 from tests.support.made.pages import training_overview
 from tests.support.made.timelines import launches, two_cores
 from tpuprof.parsers.base.errors import Cancelled, Problem
-from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
@@ -33,11 +34,13 @@ from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loader import Pages, ProgressCallback
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.demo import demo_path
 from tpuprof.tui.terminal.detect import detect
 
 GOLDEN = Path(__file__).parents[2] / "tui" / "golden"
@@ -159,6 +162,26 @@ class ParkedPages(OpsSession):
                 self.was_cancelled.set()
                 raise Cancelled
         return of_hosts(training_overview(), host)
+
+
+@cache
+def demo_session() -> Session:
+    """The demo profile, read and its ops summed up once for all tests."""
+    session = Session(open_logdir(demo_path()).find_run(None))
+    session.overview()
+    session.op_profile()
+    return session
+
+
+def make_demo_app(options: AppOptions, environ: Mapping[str, str] = ENVIRONMENT) -> TpuprofApp:
+    """The app over the demo profile."""
+    return TpuprofApp(
+        demo_path(),
+        options,
+        detect(environ, color=options.color, ascii_only=options.ascii),
+        open_session=lambda run, on_progress, is_cancelled: demo_session(),
+        environ=environ,
+    )
 
 
 def make_app(

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.stage import ENVIRONMENT, on_stage, settled
+from tests.support.app.stage import ENVIRONMENT, make_demo_app, on_stage, settled
 from tests.support.made.oom import REPORT
 from tpuprof.parsers.memory.oom.model import OomLog
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 
@@ -36,8 +34,7 @@ KEYS = {
 def picture(keys: list[str]) -> str:
     """The screen after some keys as SVG, without the fonts that the exporter would load from elsewhere."""
     options = AppOptions(demo=True)
-    environ = {**ENVIRONMENT, "COLORTERM": "truecolor"}
-    app = TpuprofApp(demo_path(), options, detect(environ), environ=environ)
+    app = make_demo_app(options, {**ENVIRONMENT, "COLORTERM": "truecolor"})
 
     async def stage() -> str:
         async with on_stage(app, 120, 40) as pilot:

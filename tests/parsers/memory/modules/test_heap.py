@@ -139,7 +139,7 @@ def wild_modules(draw: st.DrawFn) -> ModuleBuilder:
         )
     event = st.tuples(st.sampled_from((ALLOCATE, ALLOCATE, FREE, SHARE, 3, -1)), IDS, IDS)
     for _ in range(draw(st.integers(0, 2))):
-        made.trace(*draw(st.lists(event, max_size=24)))
+        made.trace(*draw(st.lists(event, max_size=16)))
     if not made.assignment.logical_buffers and not made.assignment.buffer_allocations:
         made.buffer(1, 4)
     return made
@@ -169,7 +169,7 @@ def sound_modules(draw: st.DrawFn) -> ModuleBuilder:
     place: dict[int, tuple[int, int]] = {}
     root: dict[int, int] = {}
     live: list[int] = []
-    for number in range(1, draw(st.integers(2, 20))):
+    for number in range(1, draw(st.integers(2, 10))):
         other = draw(st.sampled_from((0, 0, *sorted({event[1] for event in events}))))
         pieces = draw(st.sampled_from((1, 1, 2, 4)))
         begin = draw(st.integers(0, 7)) // pieces * pieces

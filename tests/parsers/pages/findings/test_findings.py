@@ -94,7 +94,7 @@ odd_peaks = st.sampled_from([PEAKS, Peaks(), Peaks(flops_per_second=1e-300, hbm=
 
 @st.composite
 def odd_grids(draw: st.DrawFn) -> StepGrid | None:
-    cores, steps = draw(st.integers(1, 5)), draw(st.integers(0, 12))
+    cores, steps = draw(st.integers(1, 4)), draw(st.integers(0, 6))
     if draw(st.integers(0, 5)) == 0:
         return None
     whole = grid({}, cores, steps, source=draw(st.sampled_from(["steps", "modules"])))

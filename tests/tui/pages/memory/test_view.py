@@ -142,9 +142,9 @@ def test_points_of_the_program() -> None:
         assert _point(app) == space.peak_position
         await press(pilot, ("}", "}", "}", "}", "}"))
         assert "no later peak" in frame(app)
-        await press(pilot, "h" * 200)
+        await press(pilot, "h" * 70)
         assert _point(app) == 0
-        await press(pilot, "l" * 200)
+        await press(pilot, "l" * 90)
         assert _point(app) == space.points - 1
 
     scene(act)

@@ -10,12 +10,12 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from tests.support.app.stage import (
-    ENVIRONMENT,
     ParkedPages,
     check_cells,
     check_golden,
     frame,
     make_app,
+    make_demo_app,
     on_stage,
     settled,
     until,
@@ -23,11 +23,9 @@ from tests.support.app.stage import (
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.loading import OPS_TAB
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.pages.ops.view import FRAMEWORK, HLO, ROOFLINE, TREE
-from tpuprof.tui.terminal.detect import detect
 
 Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
@@ -36,11 +34,7 @@ VIEWS = {"profile": [], "hlo-ops": ["v"], "framework-ops": ["v", "v"], "roofline
 
 def demo_app(**options: object) -> TpuprofApp:
     """The app over the demo profile."""
-    chosen = AppOptions(demo=True, **options)  # type: ignore[arg-type]
-    environ = dict(ENVIRONMENT)
-    return TpuprofApp(
-        demo_path(), chosen, detect(environ, color=chosen.color, ascii_only=chosen.ascii), environ=environ
-    )
+    return make_demo_app(AppOptions(demo=True, **options))  # type: ignore[arg-type]
 
 
 def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int = 24) -> TpuprofApp:

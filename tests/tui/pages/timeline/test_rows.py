@@ -47,7 +47,7 @@ FOUR = op_names(["fusion.1", "add.2", "copy.3", "all-reduce.4"], KINDS)
 def lanes(draw: st.DrawFn) -> Track:
     """A lane of events that often touch, on a scale of some cells' width."""
     at, events = 0, list[LaneEvent]()
-    for _ in range(draw(st.integers(1, 30))):
+    for _ in range(draw(st.integers(1, 12))):
         at += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200]))
         length = draw(st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300]))
         events.append((0, at, at + length, draw(st.integers(0, 3))))

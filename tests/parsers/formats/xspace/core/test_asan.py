@@ -15,7 +15,7 @@ import pytest
 from tests.parsers.formats.xspace.core import fuzz_core
 
 SOURCE = Path(__file__).parents[5] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
-CASES = 20_000
+CASES = int(os.environ.get("TPUPROF_FUZZ_CASES", "4000"))
 
 
 def asan_library(gcc: str) -> str:

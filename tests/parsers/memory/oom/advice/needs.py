@@ -226,7 +226,7 @@ _SIZES = st.none() | st.integers(-(2**40), 2**63) | st.integers(0, 2**40)
 @st.composite
 def needs(draw: st.DrawFn) -> Need:
     """Any need."""
-    listed = draw(st.lists(buffers(), max_size=12))
+    listed = draw(st.lists(buffers(), max_size=6))
     return need_of(
         *listed,
         used=draw(_SIZES | st.just(sum(each.size_bytes for each in listed))),
