@@ -24,7 +24,8 @@ DEADLINE_SECONDS = 60.0
 
 START = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
 _ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-_QUIET_SECONDS = 0.2 if Path("/proc/self/stat").exists() else 0.5
+_ANSWER_SECONDS = 3.0
+_QUIET_SECONDS = 0.2 if Path("/proc/self/task").exists() else 0.5
 """An app that neither writes nor works for so long rests; where only the former is known it takes longer to tell."""
 _KEPT = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR")
 
@@ -57,12 +58,14 @@ class PtyApp:
     ) -> None:
         self.written = b""
         self.exit_code: int | None = None
+        self._has_answered = True
         self._screen = _Screen(width, height)
         self._stream = pyte.ByteStream(self._screen)
         self.process, self._terminal = pty.fork()
         if self.process == 0:
             kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
             os.execve(program[0], [*program, *arguments], {**kept, **_ENVIRONMENT, **(environ or {})})
+        self._tasks = Path(f"/proc/{self.process}/task")
         self.resize(width, height, tell=False)
 
     def __enter__(self) -> PtyApp:
@@ -86,6 +89,7 @@ class PtyApp:
 
     def press(self, keys: str) -> None:
         """Sends keys as a terminal does."""
+        self._has_answered = False
         os.write(self._terminal, keys.encode())
 
     @property
@@ -110,6 +114,7 @@ class PtyApp:
         if not data:
             return False
         self.written += data
+        self._has_answered = True
         # pyte takes the ">" of `CSI > u` for text.
         self._stream.feed(re.sub(rb"\x1b\[[<>=]\d*u", b"", data))
         return True
@@ -127,19 +132,25 @@ class PtyApp:
         return self.wait_for(lambda app: text in app.text)
 
     def settle(self, quiet_seconds: float = _QUIET_SECONDS) -> int:
-        """Reads until nothing more comes and the app rests; returns how many bytes the app has written in its life."""
+        """Reads until nothing more comes and the app rests; returns how many bytes the app has written in its life.
+
+        Keys have an answer: the first bytes after `press` are waited for longer.
+        """
         while True:
-            before = self._work()
-            if not self.read(quiet_seconds) and self._work() <= before + 1:
+            before = self._ticks()
+            seconds = quiet_seconds if self._has_answered else max(quiet_seconds, _ANSWER_SECONDS)
+            if not self.read(seconds) and self._ticks() <= before + 1:
                 return len(self.written)
 
-    def _work(self) -> float:
-        """Ticks that the app has worked for, endless while it wants to work on; none where the system doesn't tell."""
+    def _ticks(self) -> float:
+        """What the app has worked, in the system's ticks; endless while a thread has work, 0 where that isn't told."""
         try:
-            state, *figures = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+            threads = [path.read_text().rpartition(")")[2].split() for path in self._tasks.glob("*/stat")]
         except OSError:
             return 0
-        return math.inf if state == "R" else int(figures[10]) + int(figures[11])
+        if any(state == "R" for state, *_ in threads):
+            return math.inf
+        return sum(int(figures[10]) + int(figures[11]) for _, *figures in threads)
 
     def hang_up(self) -> None:
         """Closes the terminal, as a lost connection does."""

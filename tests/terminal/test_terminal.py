@@ -156,6 +156,7 @@ def test_suspending_and_coming_back() -> None:
         app.wait_for(lambda at: at.is_stopped())
         before = len(app.written)
         os.kill(app.process, signal.SIGCONT)
+        app.wait_for(lambda at: len(at.written) > before)
         app.settle()
         written = app.written[before:]
         assert all(words in written for words in (b"SIMULATED", b"Device time", b"Top ops", b"help")), "the whole page"

@@ -73,6 +73,7 @@ class Module:
         self.computations = {c.id: c for c in self.module.computations}
         self.instructions = {i.id: i for c in self.module.computations for i in c.instructions}
         self.symbols = {key: index + 1 for index, key in enumerate(self.instructions)}
+        self._texts: dict[int, str] = {}
 
     @property
     def full_name(self) -> str:
@@ -131,6 +132,11 @@ class Module:
 
     def text(self, instruction: hlo_pb2.HloInstructionProto) -> str:
         """The instruction as one line of HLO text, without metadata and configuration."""
+        if instruction.id not in self._texts:
+            self._texts[instruction.id] = self._text(instruction)
+        return self._texts[instruction.id]
+
+    def _text(self, instruction: hlo_pb2.HloInstructionProto) -> str:
         operands = ", ".join(f"{shape_text(o.shape)} %{o.name.decode()}" for o in self.operands(instruction))
         attributes = []
         if instruction.dimensions:
