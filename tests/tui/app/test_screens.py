@@ -27,14 +27,30 @@ def shown(
     options: AppOptions | None = None,
 ) -> str:
     """The frame after some keys."""
+    (text,) = all_shown([keys], page, width, height, options)
+    return text
 
-    async def run() -> str:
+
+def all_shown(
+    sequences: Sequence[Sequence[str]],
+    page: str = "training",
+    width: int = 80,
+    height: int = 24,
+    options: AppOptions | None = None,
+) -> list[str]:
+    """The frames after some keys, each time from the overview."""
+
+    async def run() -> list[str]:
         app = make_app(ReadyPages(PAGES[page]), options=options)
+        frames = []
         async with on_stage(app, width, height) as pilot:
-            await pilot.press(*keys)
-            await pilot.pause()
-            check_cells(app)
-            return frame(app)
+            for keys in sequences:
+                await pilot.press(*keys)
+                await pilot.pause()
+                check_cells(app)
+                frames.append(frame(app))
+                await pilot.press("escape", "escape")
+        return frames
 
     return asyncio.run(run())
 
@@ -76,7 +92,7 @@ def test_what_opens_above_the_page(name: str, keys: list[str]) -> None:
 
 
 def test_everything_is_ascii_where_that_is_asked_for() -> None:
-    for keys in (
+    sequences = (
         ["question_mark"],
         ["ctrl+p"],
         ["R"],
@@ -86,14 +102,16 @@ def test_everything_is_ascii_where_that_is_asked_for() -> None:
         ["l", "enter"],
         ["slash", "x"],
         ["3"],
-    ):
-        assert shown(keys=keys, options=AppOptions(ascii=True)).isascii(), keys
+    )
+    for keys, text in zip(sequences, all_shown(sequences, options=AppOptions(ascii=True)), strict=True):
+        assert text.isascii(), keys
 
 
 @pytest.mark.parametrize("color", ["truecolor", "256", "16", "never"])
 def test_every_number_of_colours_paints_every_cell(color: ColorChoice) -> None:
-    for keys in ([], ["question_mark"], ["R"], ["T"], ["3"]):
-        assert "1 Overview" in shown(keys=keys, options=AppOptions(color=color)) or "question_mark" in keys
+    sequences: list[list[str]] = [[], ["question_mark"], ["R"], ["T"], ["3"]]
+    for keys, text in zip(sequences, all_shown(sequences, options=AppOptions(color=color)), strict=True):
+        assert "1 Overview" in text or "question_mark" in keys
 
 
 def test_too_small_a_terminal_gets_a_sentence() -> None:
@@ -109,8 +127,8 @@ def test_smallest_size_shows_the_page() -> None:
 
 
 def test_simulated_times_are_marked_on_every_tab() -> None:
-    for key in "12345":
-        assert "SIMULATED TIMES" in shown(keys=[key])
+    for text in all_shown([[key] for key in "12345"]):
+        assert "SIMULATED TIMES" in text
     assert "SIMULATED" not in shown("inference")
 
 

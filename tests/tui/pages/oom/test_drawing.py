@@ -307,7 +307,7 @@ _MAYBE = st.one_of(st.none(), _SIZE)
 @st.composite
 def triages(draw: st.DrawFn) -> Triage:
     """Errors with anything in them."""
-    buffers = tuple(draw(st.lists(_BUFFER, max_size=8)))
+    buffers = tuple(draw(st.lists(_BUFFER, max_size=4)))
     kind: OomKind = draw(st.sampled_from(get_args(OomKind)))
     report = OomReport(
         kind,
@@ -391,7 +391,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height
     text = "".join(plain(line) for line in lines) + summary(triage).replace("\n", "")
-    assert all(character.isprintable() for character in text)
+    assert text.isprintable()
     assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
     assert summary(triage).count("\n") < 12
     assert foot_keys(triage, view, 3, True)[-1][0] == "q"

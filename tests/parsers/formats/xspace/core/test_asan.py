@@ -58,7 +58,7 @@ def test_no_input_makes_the_c_core_leave_its_buffers(tmp_path: Path) -> None:
         text=True,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=120 + CASES // 100,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
     counts = re.search(rf"{fuzz_core.MARKER} (\d+) accepted: (\d+) refused: (\d+)", ran.stdout)
