@@ -84,7 +84,7 @@ def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> 
     does = timeline_keys(page.view)
     for key in (*does, *rng.choices(list(does), k=times)):
         does[key]()
-        width, height, glyphs = rng.randint(60, 200), rng.randint(15, 60), rng.choice(ALL_GLYPHS)
+        width, height, glyphs = rng.randint(60, 120), rng.randint(15, 30), rng.choice(ALL_GLYPHS)
         lines = page.lines(width, height, glyphs)
         assert len(lines) == height
         check(lines, width, glyphs)
