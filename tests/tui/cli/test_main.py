@@ -1,0 +1,319 @@
+"""The command line: exit codes, the screen's command, what is installed, pipes and progress."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cli.calls import MODULES, PROGRAM, RUN, Terminal, expect_error, host_bytes, run
+from tpuprof.parsers.base.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+)
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.cli import main as cli
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.report.progress import ProgressLine
+
+# --- exit codes and errors
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--no-such-flag"],
+        ["a", "b"],
+        ["--color", "purple"],
+        ["report"],
+        ["report", "nonsense"],
+        ["report", "overview", "--limit", "-1"],
+        ["report", "overview", "--limit", "many"],
+        ["report", "overview", "--format", "xml"],
+        ["report", "overview", "--format", "perfetto"],
+        ["report", "overview", "--from", "1"],
+        ["report", "ops", "--track", "x"],
+        ["report", "timeline", "--from", "-1"],
+        ["report", "timeline", "--from", "1e3"],
+        ["report", "timeline", "--from", "."],
+        ["report", "timeline", "--to", "٣"],
+        ["report", "timeline", "--to", "12345678901"],
+        ["report", "timeline", "--from", "2", "--to", "1.999"],
+        ["report", "timeline", "--from", "2", "--to", "2.0"],
+        ["report", "timeline", "--format", "perfetto", "--track", "x"],
+        ["report", "timeline", "--format", "perfetto", "--limit", "3"],
+        ["report", "overview", "--lim", "3"],
+        ["report", "overview", "--module", "jit_step"],
+        ["report", "memory-profile", "--space", "vmem"],
+        ["report", "memory", "--space", "l2"],
+        ["--ascii", "report", "overview"],
+    ],
+)
+def test_usage_errors(capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
+    expect_error(capsys, args, EXIT_USAGE)
+
+
+def test_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path, logdir: Path) -> None:
+    expect_error(capsys, ["report", "overview", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
+    expect_error(capsys, ["report", "runs", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
+    expect_error(capsys, ["report", "overview", str(logdir), "--run", "1999"], EXIT_NOT_FOUND)
+    _, hint = expect_error(capsys, ["report", "overview", str(logdir), "--host", "host7"], EXIT_NOT_FOUND)
+    assert "host0" in hint and "host1" in hint
+
+
+def test_an_unreadable_profile(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "host0.xplane.pb").write_bytes(b"\xff" * 300)
+    expect_error(capsys, ["report", "overview", str(tmp_path)], EXIT_UNREADABLE)
+
+
+def test_a_traceback_only_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["report", "overview", str(tmp_path / "nowhere"), "--debug"]) == EXIT_NOT_FOUND
+    assert "Traceback" in capsys.readouterr().err
+    assert cli.main(["--debug", "report", "overview", str(tmp_path / "nowhere")]) == EXIT_NOT_FOUND
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["report", "overview"], ["report", "runs"], ["doctor"], ["report", "overview", "x"]])
+def test_no_secret_of_a_url_is_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'tpuprof-tui[remote]'")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    url = "http://user:hunter2@127.0.0.1:9/host.xplane.pb?token=SECRET"
+    assert cli.main([*words, url, "--debug"]) != EXIT_OK
+    out, err = capsys.readouterr()
+    assert "hunter2" not in out + err and "SECRET" not in out + err
+    assert "http://127.0.0.1:9/host.xplane.pb?…" in out + err
+    assert ("Traceback" in err) == (words[0] == "report")
+
+
+def test_a_salvaged_file_is_fine_with_a_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    data = host_bytes(count=400)
+    (tmp_path / "host0.xplane.pb").write_bytes(data[: len(data) * 2 // 3])
+    assert cli.main(["report", "overview", str(tmp_path), "--format", "json"]) == EXIT_OK
+    out, err = capsys.readouterr()
+    assert any("cut off" in warning for warning in json.loads(out)["warnings"])
+    assert err == ""
+    assert cli.main(["report", "overview", str(tmp_path), "--format", "csv"]) == EXIT_OK
+    out, err = capsys.readouterr()
+    assert err.startswith("note: ") and "cut off" in err
+    assert "cut off" not in out
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "says"),
+    [
+        (KeyboardInterrupt(), EXIT_INTERRUPTED, ""),
+        (MemoryError(), EXIT_UNREADABLE, "There is not enough memory for this."),
+        (PermissionError(13, "Permission denied", "/x\x1b"), EXIT_UNREADABLE, "/x␛: Permission denied"),
+    ],
+)
+def test_what_the_system_does_is_told_plainly(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    logdir: Path,
+    error: BaseException,
+    exit_code: int,
+    says: str,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Session, "overview", fail)
+    assert cli.main(["report", "overview", str(logdir)]) == exit_code
+    out, err = capsys.readouterr()
+    assert out == "" and says in err and bool(err) == bool(says)
+
+
+# --- the screen's command
+
+
+def test_without_a_terminal_the_overview_is_printed(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+    assert cli.main([str(logdir), "--host", "host1"]) == EXIT_OK
+    out, err = capsys.readouterr()
+    assert "host1" in out and "host0" not in out
+    assert err == "Input or output is not a terminal. Printing the overview instead of opening the screen.\n"
+
+
+@pytest.mark.parametrize("term", ["", "dumb"])
+def test_a_terminal_that_cannot_place_text_gets_the_overview(
+    monkeypatch: pytest.MonkeyPatch, logdir: Path, term: str
+) -> None:
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setenv("TERM", term)
+    assert cli.main([str(logdir)]) == EXIT_OK
+    assert RUN in out.getvalue() and "\x1b" not in out.getvalue()
+    assert len(err.getvalue().splitlines()) == 1 and "TERM" in err.getvalue()
+
+
+def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    class App:
+        @staticmethod
+        def run_app(path: str, options: AppOptions) -> int:
+            calls.append((path, options))
+            return 7
+
+    monkeypatch.setitem(sys.modules, "tpuprof.tui.app.start", App)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert cli.main([]) == 7
+    assert cli.main(["logs", "--ascii", "--color", "256", "--no-mouse", "--run", "r", "--host", "h"]) == 7
+    assert cli.main(["demo", "--mouse"]) == 7
+    assert calls == [
+        (".", AppOptions()),
+        ("logs", AppOptions(ascii=True, color="256", mouse=False, run="r", host="h")),
+        (demo_path(), AppOptions(mouse=True, demo=True)),
+    ]
+
+
+def test_reports_take_the_demo_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "overview", "demo", "--format", "json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["environment"]["simulated"] is True
+
+
+def test_the_demo_lies_beside_its_package() -> None:
+    path = Path(demo_path())
+    assert path.name == "demo.xplane.pb.gz" and (path.parent / "__init__.py").is_file()
+
+
+# --- doctor, version, help
+
+
+def test_doctor_is_fit_for_pasting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm\x1b[31m")
+    monkeypatch.setenv("TMUX", "/tmp/tmux-1000/secret")
+    monkeypatch.setenv("SSH_CONNECTION", "203.0.113.9 1 2 3")
+    assert cli.main(["doctor"]) == EXIT_OK
+    out, err = capsys.readouterr()
+    assert err == ""
+    for word in ("python", "textual", "numpy", "protobuf", "grpcio", "in use", "compiled", "TERM", "COLORTERM", "SSH"):
+        assert f"  {word} " in out
+    assert "secret" not in out and "203.0.113.9" not in out and "\x1b" not in out
+
+
+def test_doctor_survives_a_core_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run("doctor", TPUPROF_CORE="fortran")
+    assert result.returncode == EXIT_OK
+    assert b"none: TPUPROF_CORE=fortran" in result.stdout
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_import_next_to_nothing(flag: str) -> None:
+    result = run(flag, program=MODULES)
+    assert result.returncode == EXIT_OK and result.stdout.startswith((b"usage: tpuprof-tui", b"tpuprof-tui "))
+    modules = set(result.stderr.decode().split())
+    assert "tpuprof.tui.cli.main" in modules
+    assert not modules & {"numpy", "google.protobuf", "textual", "rich", "grpc"}
+
+
+@pytest.mark.parametrize(
+    "command", ["overview", "input", "inference", "timeline", "perfetto", "runs", "doctor", "no terminal"]
+)
+def test_headless_commands_import_no_screen_and_no_network(command: str, logdir: Path) -> None:
+    perfetto = ["report", "timeline", str(logdir), "--format", "perfetto", "--from", "0"]
+    special = {"doctor": ["doctor"], "no terminal": [str(logdir)], "perfetto": perfetto}
+    args = special.get(command, ["report", command, str(logdir)])
+    result = run(*args, program=MODULES)
+    assert result.returncode == EXIT_OK and result.stdout
+    modules = set(result.stderr.decode().split())
+    assert "tpuprof.tui.cli.main" in modules
+    assert not modules & {"textual", "rich", "grpc"}
+    assert command != "runs" or "numpy" not in modules
+
+
+# --- pipes and processes
+
+
+def test_a_reader_that_stops_reading_is_no_error(logdir: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-c", PROGRAM, "report", "overview", str(logdir), "--format", "json"]
+    try:
+        result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write_end)
+    assert (result.returncode, result.stderr) == (EXIT_OK, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_plain_error(logdir: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-c", PROGRAM, "report", "overview", str(logdir)]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == EXIT_USAGE
+    sentence, hint = result.stderr.decode().splitlines()
+    assert sentence == "Standard output can't be written: no space left on device." and hint.startswith("try: ")
+
+
+def test_any_locale_can_print_any_name(logdir: Path) -> None:
+    folder = logdir / "plugins" / "profile" / RUN
+    (folder / "wüst\udcff.xplane.pb").write_bytes(host_bytes())
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    result = run("report", "overview", str(logdir), "--format", "json", **ascii_only)
+    assert result.returncode == EXIT_OK
+    assert "w\\xc3\\xbcst\\xff" in json.loads(result.stdout)["run"]["hosts"]  # bytes that ASCII has no characters for
+    result = run("report", "overview", str(logdir), **ascii_only)
+    assert result.returncode == EXIT_OK and result.stdout.isascii()
+    result = run("report", "overview", str(logdir / "wüst"), **ascii_only)
+    assert result.returncode == EXIT_NOT_FOUND and b"Traceback" not in result.stderr
+
+
+def test_exit_codes_of_processes(logdir: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.xplane.pb"
+    bad.write_bytes(gzip.compress(b"\xff" * 300))
+    codes = [
+        run("report", "overview", str(logdir)).returncode,
+        run("report", "nothing", str(logdir)).returncode,
+        run("report", "overview", str(tmp_path / "nowhere")).returncode,
+        run("report", "overview", str(bad)).returncode,
+    ]
+    assert codes == [EXIT_OK, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREADABLE]
+
+
+# --- progress
+
+
+def test_progress_is_one_line_now_and_then_and_goes_away() -> None:
+    stream, now = io.StringIO(), [0.0]
+    progress = ProgressLine(stream, lambda: now[0], width=60)
+    for tick in range(1001):
+        now[0] = tick / 1000  # a second in a thousand calls
+        progress(Progress("host\x1b0", 1, 4, tick, 1000, tick * 1000))
+    written = stream.getvalue()
+    assert written.count("\r\x1b[K") == 8  # not before 0.3 s, then every 0.1 s
+    assert "reading host␛0 (2 of 4): 30 %, 300,000 events" in written
+    assert all(len(part) < 60 for part in written.split("\r\x1b[K"))
+    progress.clear()
+    assert stream.getvalue() == written + "\r\x1b[K"
+    progress.clear()
+    assert stream.getvalue() == written + "\r\x1b[K"
+
+
+def test_progress_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], logdir: Path
+) -> None:
+    monkeypatch.setattr("tpuprof.tui.report.progress.FIRST_AFTER_SECONDS", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    assert cli.main(["report", "overview", str(logdir)]) == EXIT_OK
+    assert capsys.readouterr().err == ""
+    err = Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    assert cli.main(["report", "overview", str(logdir)]) == EXIT_OK
+    assert "reading host0" in err.getvalue() and err.getvalue().endswith("\r\x1b[K")
