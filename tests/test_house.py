@@ -113,10 +113,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 CROWDED: dict[str, int] = {}
 """Folders of more than `MOST_ENTRIES` entries today, and how many they have."""
 
-LONG = {
-    "tests/parsers/files/remote/test_cache.py": 523,
-    "tests/parsers/files/test_logdir.py": 985,
-    "tests/tui/cli/test_cli.py": 684,
+LONG: dict[str, int] = {
     "tui/pages/timeline/state.py": 576,
 }
 """Files of more than `MOST_LINES` lines today, and how many they have."""

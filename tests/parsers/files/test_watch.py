@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parsers.files.test_logdir import CONTENT, run_folder
+from tests.parsers.files.layouts import CONTENT, run_folder
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files import watch
 from tpuprof.parsers.files.logdir import Run, open_logdir

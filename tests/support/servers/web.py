@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+DATA = bytes(range(256)) * 4000
+"""What a file holds: 1,024,000 bytes."""
+
 
 @dataclass
 class Web:

@@ -1,0 +1,226 @@
+"""Tests of `parsers.files.remote.store`: what is kept and removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parsers.files.remote.cached import content, fetch, fetched, names, refused
+from tests.support.servers.web import DATA, Web
+from tpuprof.parsers.base.errors import EXIT_USAGE, Cancelled, ProfileError
+from tpuprof.parsers.files.remote.store import Store, cache_bound, url_key
+from tpuprof.parsers.formats.xspace.source import open_source
+
+# --- the bound
+
+
+def test_the_copies_used_longest_ago_leave_first(memory: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "3500")
+    paths = []
+    for number in range(3):
+        memory.pipe(f"/x/{number}", b"%d" % number * 1000)
+        paths.append(fetch(f"memory://x/{number}"))
+        os.utime(str(paths[-1]), (1_000 + number, 1_000))
+    content("memory://x/0")  # used just now
+    memory.pipe("/x/new", b"n" * 1000)
+    fetch("memory://x/new")
+    assert [path is not None and os.path.exists(path) for path in paths] == [True, False, True]
+    assert sum(path.stat().st_size for path in cache.iterdir()) <= 3500
+
+
+def test_a_copy_in_use_stays(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1500")
+    for name in ("a", "b"):
+        memory.pipe(f"/x/{name}", name.encode() * 1000)
+    source = open_source("memory://x/a")
+    path = fetch("memory://x/a")
+    assert path is not None
+    assert fetch("memory://x/b") is None, "there is no room to keep it"
+    assert content("memory://x/b") == b"b" * 1000, "but it opens"
+    assert os.path.exists(path)
+    assert source.read(0, 5) == b"aaaaa"
+    source.close()
+    assert fetch("memory://x/b") is not None
+    assert not os.path.exists(path)
+
+
+def test_what_is_larger_than_the_bound_is_not_kept(web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "1000")
+    assert fetch(f"{web.url}/h.xplane.pb") is None
+    assert content(f"{web.url}/h.xplane.pb") == DATA
+    assert names(cache) == []
+
+
+def test_what_a_killed_process_left_counts_and_leaves(
+    memory: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "2000")
+    cache.mkdir(parents=True)
+    (cache / f"{'0' * 32}-{'0' * 16}.part").write_bytes(b"x" * 1800)
+    memory.pipe("/x/a", b"a" * 1000)
+    assert fetch("memory://x/a") is not None
+    assert len(names(cache)) == 1
+
+
+def test_a_bound_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_bound() == 20_000_000_000
+    monkeypatch.setenv("TPUPROF_CACHE_BYTES", "5GB")
+    with pytest.raises(ProfileError) as caught:
+        cache_bound()
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+# --- the disk
+
+
+def test_a_cache_that_may_not_be_written(memory: Any, cache: Path) -> None:
+    memory.pipe("/x/a", b"a")
+    cache.parent.mkdir(parents=True)
+    cache.write_bytes(b"a file where the folder should be")
+    error = refused("memory://x/a")
+    assert error.code == "cache"
+    assert "XDG_CACHE_HOME" in error.hint
+
+
+def test_too_little_room_is_seen_before(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**6, 10**6, 1000))
+    error = refused(f"{web.url}/h.xplane.pb")
+    assert error.code == "disk_full"
+    assert "1,024,000 bytes" in error.sentence
+    assert web.downloads() == []
+
+
+def test_a_disk_that_fills_up(web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert refused(f"{web.url}/h.xplane.pb").code == "disk_full"
+    assert names(cache) == []
+
+
+def test_a_damaged_copy_is_fetched_again(web: Web, cache: Path) -> None:
+    content(f"{web.url}/h.xplane.pb")
+    (copy,) = cache.iterdir()
+    copy.write_bytes(b"short")
+    os.utime(copy, (0, 0))
+    assert content(f"{web.url}/h.xplane.pb") == DATA
+
+
+def test_file_systems_without_locks(web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    web.cuts = [1000]
+    assert fetched(web, 1000) == DATA
+    assert len(names(cache)) == 1
+
+
+# --- several at once
+
+
+def test_threads_that_want_the_same_fetch_it_once(web: Web) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(content, [f"{web.url}/h.xplane.pb"] * 12)) == {DATA}
+    assert web.downloads() == [""]
+
+
+SCRIPT = """
+import hashlib, sys
+from tpuprof.parsers.formats.xspace.source import open_source
+source = open_source(sys.argv[1])
+print(hashlib.sha256(source.read(0, source.size)).hexdigest())
+"""
+
+
+def test_processes_that_want_the_same_fetch_it_once(web: Web, cache: Path) -> None:
+    web.holds_after = 500_000
+    command = [sys.executable, "-c", SCRIPT, f"{web.url}/h.xplane.pb"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    deadline = time.monotonic() + 30
+    while sum(method == "HEAD" for method, _, _ in web.asked) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    web.hold.set()
+    assert len({one.communicate(timeout=60)[0] for one in both}) == 1
+    assert [one.returncode for one in both] == [0, 0]
+    assert web.downloads() == [""]
+    assert len(names(cache)) == 1
+
+
+def test_a_killed_process_leaves_a_beginning_that_is_continued(web: Web, cache: Path) -> None:
+    web.holds_after = 500_000
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, f"{web.url}/h.xplane.pb"])
+    deadline = time.monotonic() + 30
+    while not any(path.stat().st_size >= 400_000 for path in cache.glob("*.part")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    web.hold.set()
+    web.holds_after = -1
+    assert content(f"{web.url}/h.xplane.pb") == DATA
+    assert web.downloads()[-1].startswith("bytes=")
+
+
+def test_waiting_for_another_can_be_cancelled(web: Web) -> None:
+    url = f"{web.url}/h.xplane.pb"
+    web.holds_after = 500_000
+    started, polls = threading.Event(), iter([False] * 20)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(fetch, url, lambda *_: started.set())
+        assert started.wait(30)
+        with pytest.raises(Cancelled):
+            fetch(url, is_cancelled=lambda: next(polls, True))
+        web.hold.set()
+        assert first.result() is not None
+
+
+# --- names
+
+
+def test_names_hold_no_secrets_and_signatures_do_not_count(cache: Path) -> None:
+    plain = url_key("https://host/a.xplane.pb?id=1")
+    assert plain == url_key("https://u:p@host/a.xplane.pb?id=1&X-Goog-Signature=abc&X-Amz-Date=1&sig=x")
+    assert plain != url_key("https://host/a.xplane.pb?id=2")
+    assert plain != url_key("https://host/b.xplane.pb?id=1")
+    assert all(len(url_key(url)) == 32 and url_key(url).isalnum() for url in ("gs://../../x", "memory:///\udce9"))
+
+
+def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Store().folder == f"{tmp_path}/.cache/tpuprof-tui/remote"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert Store().folder == "/somewhere/tpuprof-tui/remote"
+
+
+def test_links_in_the_folder_are_not_followed(memory: Any, cache: Path, tmp_path: Path) -> None:
+    memory.pipe("/x/a", b"abc")
+    path = fetch("memory://x/a")
+    assert path is not None
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"abc")
+    os.unlink(path)
+    os.symlink(victim, path)
+    assert refused("memory://x/a").code == "cache"
+    assert Store().copies() == []
+    assert victim.read_bytes() == b"abc"
+
+
+def test_a_folder_is_no_file(memory: Any) -> None:
+    memory.pipe("/x/a", b"abc")
+    assert refused("memory://x").code == "not_a_file"
