@@ -140,6 +140,23 @@ def wrap(
     return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]
 
 
+def note_lines(warnings: Iterable[str], unknown: Iterable[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+    """Warnings, then what is unknown, grouped by the reason.
+
+    Args:
+        unknown: names of figures, each with the reason.
+    """
+    lines: list[Line] = []
+    for warning in warnings:
+        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+    by_reason: dict[str, dict[str, None]] = {}
+    for name, reason in unknown:
+        by_reason.setdefault(reason, {})[name] = None
+    for reason, names in by_reason.items():
+        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+    return lines
+
+
 def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) -> list[Line]:
     """At most so many lines; the last one says how many more there are, and the key that shows them."""
     if len(lines) <= height:

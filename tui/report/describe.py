@@ -6,13 +6,13 @@ A key is described by its unit, what it means and why it may be null. `[]` stand
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.report.fields import Figure
+from tpuprof.tui.report.fields import Field, Figure
 from tpuprof.tui.report.page import Look, Report
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
@@ -57,14 +57,20 @@ HEAD: tuple[Figure[Any], ...] = (
 def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     return [
-        *map(_figure, (*HEAD[:-1], *(one for one in report.figures if one.key))),
+        *_figures((*HEAD[:-1], *(one for one in report.figures if one.key))),
         *_fields(report),
-        _figure(HEAD[-1]),
+        *_figures(HEAD[-1:]),
     ]
 
 
-def _figure(figure: Figure[Any]) -> Described:
-    return Described(figure.key, figure.unit.name, figure.meaning, figure.null)
+def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
+    """Figures, and instead of objects what is within them, null where these are."""
+    for one in figures:
+        key, why = prefix + one.key, one.null or null
+        if one.unit.parts:
+            yield from _figures(one.unit.parts, f"{key}{'[]' * one.unit.is_list}.", why)
+        else:
+            yield Described(key, one.unit.name, one.meaning, why)
 
 
 def _fields(report: Report[Any]) -> Iterator[Described]:

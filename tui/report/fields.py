@@ -9,9 +9,10 @@ A page has figures, of which there is one each, and tables, whose fields have a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.tui.draw.layout import clean, cut_middle
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 Source = TypeVar("Source")
 """What fields read: a page, or the part of it that a table is of."""
+
+Item = TypeVar("Item")
+"""The object that a row of a table is made from."""
 
 RowColumns = Mapping[str, Sequence[Value]]
 """Columns of a table by key, as JSON and CSV hold them."""
@@ -144,6 +148,7 @@ class Figure(Generic[Source]):
         read: its stored value, None where it is unknown.
         meaning, null: as of a `Field`.
         heading: how Markdown and text call it; empty where they leave it out.
+        short: how the notes of a screen call it, which say why it is unknown.
     """
 
     key: str
@@ -152,6 +157,65 @@ class Figure(Generic[Source]):
     meaning: str
     null: str = ""
     heading: str = ""
+    short: str = ""
+
+
+def attribute(
+    key: str, unit: Unit, meaning: str, heading: str = "", *, null: str = "", short: str = "", name: str = ""
+) -> Figure[Any]:
+    """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key."""
+    return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short)
+
+
+def object_table(
+    key: str,
+    figures: Iterable[Figure[Item]],
+    others: Iterable[Field[Sequence[Item]]] = (),
+    csv: tuple[str, ...] = (),
+    markdown: tuple[str, ...] = (),
+) -> Table[Sequence[Item]]:
+    """A table whose source is a sequence, an object a row.
+
+    Args:
+        figures: of a row's object; JSON has them all.
+        others: fields that only CSV and Markdown have.
+    """
+
+    def field(figure: Figure[Item]) -> Field[Sequence[Item]]:
+        def read(items: Sequence[Item], rows: Rows) -> list[Any]:
+            return [figure.read(items[row]) for row in rows]
+
+        return Field(figure.key, figure.unit, read, figure.meaning, figure.null, figure.heading)
+
+    fields = tuple(map(field, figures))
+    return Table(key, (*fields, *others), len, tuple(one.key for one in fields), csv, markdown)
+
+
+def nested(figures: Sequence[Figure[Any]], *others: tuple[type, Sequence[Figure[Any]]]) -> Unit:
+    """The unit of an object within an object of JSON; null where there is none.
+
+    Args:
+        figures: that it has.
+        others: figures of objects of other types.
+    """
+    by_type = dict(others)
+    parts = (*figures, *(figure for more in by_type.values() for figure in more))
+
+    def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
+        return [None if value is None else figure_values(by_type.get(type(value), figures), value) for value in values]
+
+    return Unit("object", machine, lambda value, _: str(value), parts=parts)
+
+
+def listed(table: Table[Any]) -> Unit:
+    """The unit of a table within an object of JSON."""
+
+    def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
+        return [table_records(table, value, range(table.length(value))) for value in values]
+
+    return Unit(
+        "list of objects", machine, lambda value, _: str(value), parts=tuple(table.chosen(table.json)), is_list=True
+    )
 
 
 def first(number: int, limit: int) -> range:
@@ -223,9 +287,25 @@ def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str
     return {**found, **said}
 
 
-def figure_reasons(figures: Iterable[Figure[Any]]) -> dict[str, str]:
-    """Why figures are null, by dotted key."""
-    return {figure.key: figure.null for figure in figures if figure.key and figure.null}
+def figure_reasons(figures: Iterable[Figure[Any] | Field[Any]]) -> dict[str, str]:
+    """Why figures are null, by dotted key, and those of objects and lists within them."""
+    return {key: figure.null for key, figure in _with_parts(figures) if figure.null}
+
+
+def short_names(figures: Iterable[Figure[Any] | Field[Any]]) -> dict[str, str]:
+    """How the notes of a screen call figures, by dotted key."""
+    return {key: figure.short for key, figure in _with_parts(figures) if isinstance(figure, Figure) and figure.short}
+
+
+def _with_parts(
+    figures: Iterable[Figure[Any] | Field[Any]], prefix: str = ""
+) -> Iterator[tuple[str, Figure[Any] | Field[Any]]]:
+    """Figures that JSON has with their dotted keys, and what is within them; ``[]`` is any index."""
+    for figure in figures:
+        if figure.key:
+            key = prefix + figure.key
+            yield key, figure
+            yield from _with_parts(figure.unit.parts, f"{key}{'[]' * figure.unit.is_list}.")
 
 
 # --- for people

@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 _MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
 
 
-def page_head(title: str, hosts: Sequence[str], machine: str, simulated: bool, warnings: Sequence[str]) -> list[str]:
-    """Title, hosts, what the program ran on, and warnings."""
-    lines = [f"# {escaped(title)}", "", f"- hosts: {escaped(', '.join(hosts))}", f"- ran on: {escaped(machine)}"]
+def page_head(
+    title: str,
+    hosts: Sequence[str],
+    machine: str = "",
+    simulated: bool = False,
+    warnings: Sequence[str] = (),
+    facts: Sequence[str] = (),
+) -> list[str]:
+    """Title, hosts, what the program ran on where the page tells, further facts, and warnings."""
+    facts = [*([f"ran on: {machine}"] if machine else []), *facts]
+    lines = [f"# {escaped(title)}", "", f"- hosts: {escaped(', '.join(hosts))}"]
+    lines += [f"- {escaped(fact)}" for fact in facts]
     lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, StyleKey, plain
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ _SGR: dict[StyleKey, str] = {
 def page_text(lines: Callable[[int], Sequence[Line]], look: Look) -> str:
     """A page as text; `lines` draws it in so many cells."""
     return render(lines(max(look.width, LEAST_WIDTH)), look.color)
+
+
+def page_heading(title: str, hosts: Sequence[str], width: int, glyphs: Glyphs) -> Line:
+    """The first line of a page: its title, and the hosts that it covers by name, or how many these are."""
+    return heading(title, counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts), width, glyphs)
 
 
 def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:

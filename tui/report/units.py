@@ -34,12 +34,16 @@ class Unit:
         machine: a stored column as JSON and CSV hold it: an array, NaN where unknown, or a sequence, None where it is.
         words: a stored figure as a person reads it; with True in ASCII characters only.
         is_text: it is read, not compared: its column ends at the left, and sorts from A to Z.
+        parts: figures or fields of the objects that it writes, where it writes objects; see `fields.nested`.
+        is_list: it writes lists of these.
     """
 
     name: str
     machine: Callable[[Sequence[Any] | NDArray[Any]], list[Value]]
     words: Callable[[Any, bool], str]
     is_text: bool = False
+    parts: tuple[Any, ...] = ()
+    is_list: bool = False
 
 
 def plain(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
@@ -88,6 +92,10 @@ def _known_texts(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     return [value or None for value in values]
 
 
+def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
+    return [list(value) for value in values]
+
+
 def milliseconds(ps: float | None) -> float | None:
     """One time in picoseconds as JSON and CSV give it in milliseconds; None stays None."""
     return None if ps is None else ps / PS_PER_MS
@@ -98,6 +106,9 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 
 
 TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
+WORDS = Unit("text", plain, lambda value, _: value or "", is_text=True)
+"""Text as it is: an empty one is no unknown one."""
+TEXTS = Unit("list of texts", _lists, lambda value, _: "; ".join(value))
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))

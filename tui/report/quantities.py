@@ -1,0 +1,101 @@
+"""Figures that several pages hold: the time of steps, what holds the program up, and latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, object_table
+from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, WORDS, Unit, plain
+
+if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
+    from tpuprof.parsers.pages.inference import Latency, Percentile
+
+RANK: Field[Any] = Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place")
+
+STEP_TIMES = (
+    attribute("average", TIME_MS, "mean of the steps, each with its slowest core", name="average_ps"),
+    attribute("standard_deviation", TIME_MS, "of the sample; 0 for one step", name="standard_deviation_ps"),
+    attribute("median", TIME_MS, "the step in the middle", name="median_ps"),
+    attribute("minimum", TIME_MS, "the fastest step", name="minimum_ps"),
+    attribute("maximum", TIME_MS, "the slowest step", name="maximum_ps"),
+)
+"""The five times of a summary over steps."""
+
+STEP_TIME = (
+    *STEP_TIMES,
+    attribute("count", COUNT, "how many steps there are"),
+    attribute("source", WORDS, "steps: marked in the profile; modules: inferred from periods of a program"),
+    attribute("note", WORDS, "how sure an inferred time is; empty for marked steps"),
+)
+"""The summary over steps, and what it is made from."""
+
+
+def _of_steps(key: str, heading: str, short: str, meaning: str) -> Figure[Any]:
+    return attribute(f"bottleneck.{key}", PERCENT, meaning, heading, null=NO_REASON, short=short)
+
+
+BOTTLENECK = (
+    attribute("bottleneck.classification", WORDS, "what steps wait for: host, both, device or unknown"),
+    _of_steps("input_percent", "waiting for input, of step time", "waiting for input", "waiting for input, of steps"),
+    _of_steps("output_percent", "output, of step time", "output time", "handing over output, of the steps' time"),
+    _of_steps("idle_percent", "idle, of step time", "idle time in steps", "no op ran, of the steps' time"),
+    attribute("bottleneck.statement", WORDS, "the verdict in a sentence or two"),
+    attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
+)
+"""What holds the program of a page up."""
+
+PERCENTILE = Unit("percent", plain, lambda value, _: value if isinstance(value, str) else f"{value:g}%", is_text=True)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLatency:
+    """A latency, and at which percentile it is, or ``average``."""
+
+    percentile: float | str
+    latency: Latency
+
+
+def latencies(percentiles: Iterable[Percentile], average: Latency) -> list[NamedLatency]:
+    """Rows of a table of latencies; the average stands last."""
+    return [*(NamedLatency(found.percentile, found.latency) for found in percentiles), NamedLatency("average", average)]
+
+
+def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
+    """One session and its parts, which add up to the whole unless device time is unknown.
+
+    Args:
+        within: dotted name of the latency in the source, with a dot behind it.
+    """
+    no_host = "no request events tell what the host did for a session"
+    no_device = "no run of a module is linked to a session"
+    no_transfers = "no request events tell which transfers belong to a session"
+    parts = (
+        ("host", "what is neither device time nor communication", no_host, "host time"),
+        ("device", "runs of modules for the session", no_device, "device time"),
+        ("communication", "transfers to the device and from it", no_transfers, "transfers"),
+    )
+    return (
+        attribute("total_ms", TIME_MS, "the whole session", "total", name=f"{within}total_ps"),
+        *(
+            attribute(f"{part}_ms", TIME_MS, meaning, part, null=null, short=short, name=f"{within}{part}_ps")
+            for part, meaning, null, short in parts
+        ),
+    )
+
+
+def queued(within: str = "") -> Figure[Any]:
+    """A part that only latencies from a launch on have."""
+    meaning = "the core was busy with earlier runs"
+    return attribute("queued_ms", TIME_MS, meaning, "queued", null=NO_REASON, name=f"{within}queued_ps")
+
+
+def latency_table(*more: Figure[Any], markdown: tuple[str, ...]) -> Table[Sequence[Percentile | NamedLatency]]:
+    """A table of latencies, a row a percentile, with more figures at the end."""
+    percentile = attribute("percentile", PERCENTILE, "so many percent of the sessions take no longer")
+    figures = (percentile, *latency_figures("latency."), *more)
+    return object_table("percentiles", figures, markdown=("percentile", *markdown))
+
+
+PERCENTILES = latency_table(markdown=("total_ms", "host_ms", "device_ms", "communication_ms"))
