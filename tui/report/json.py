@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.steps.model import StepTime
-from tpuprof.tui.report.fields import NO_REASON
-from tpuprof.tui.report.units import milliseconds
+from tpuprof.tui.report.fields import NO_REASON, figure_values
+from tpuprof.tui.report.quantities import STEP_TIMES
 
 NOT_FINITE = "the figure is not a finite number"
 
@@ -83,10 +83,4 @@ def step_time_record(time: StepTime | None) -> dict[str, object] | None:
 
 def step_times(time: StepTime) -> dict[str, object]:
     """The five times of a summary over steps, in milliseconds."""
-    return {
-        "average": milliseconds(time.average_ps),
-        "standard_deviation": milliseconds(time.standard_deviation_ps),
-        "median": milliseconds(time.median_ps),
-        "minimum": milliseconds(time.minimum_ps),
-        "maximum": milliseconds(time.maximum_ps),
-    }
+    return figure_values(STEP_TIMES, time)

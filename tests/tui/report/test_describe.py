@@ -54,7 +54,7 @@ def covered(key: str, keys: dict[str, dict[str, Any]]) -> bool:
     return key in keys or bare in keys or any(known.startswith((f"{bare}.", f"{bare}[]")) for known in keys)
 
 
-NOT_YET = ("runs", "hosts", "overview", "input", "inference", "timeline", "memory", "memory-profile")
+NOT_YET = ("runs", "hosts", "input", "inference", "timeline", "memory", "memory-profile")
 """Pages whose fields are still to be written."""
 
 DONE = [page for page in PAGE_NAMES if page not in NOT_YET]
@@ -74,7 +74,7 @@ def test_every_described_key_is_in_json(page: str) -> None:
     found = set(keys_of(document))
     stems = {key.removesuffix("[]") for key in found}
     for key, row in described(page).items():
-        if row["json"]:
+        if row["json"] and not row["meaning"].startswith("on GPUs"):  # the demo is of TPUs
             # A list that is empty here, or an object that is null, holds nothing that could be looked at.
             parts = [key[: match.start()] for match in re.finditer(r"\.|\[\]", key)]
             assert key in found or key.removesuffix("[]") in stems or any(part in stems for part in parts), key

@@ -29,10 +29,6 @@ from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.report import REPORT as OVERVIEW
-from tpuprof.tui.pages.overview.report_csv import overview_csv
-from tpuprof.tui.pages.overview.report_json import overview_json
-from tpuprof.tui.pages.overview.report_markdown import overview_markdown
-from tpuprof.tui.pages.overview.report_text import overview_text
 from tpuprof.tui.pages.runs.report import REPORT as RUNS
 from tpuprof.tui.pages.runs.report import Runs
 from tpuprof.tui.pages.runs.report_csv import runs_csv
@@ -108,7 +104,7 @@ def test_runs_are_as_they_were(form: Format) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
     page = PAGES[name]()
-    document = json.loads(overview_json(page, run_of(page.hosts)), parse_constant=no_constant)
+    document = json.loads(printed(OVERVIEW, page, run_of(page.hosts), "json"), parse_constant=no_constant)
     assert set(nulls(document)) == set(document["unknown"])
     assert all(reason.strip() for reason in document["unknown"].values())
     for key in set(document["unknown"]) & set(page.unknown):
@@ -116,7 +112,7 @@ def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
 
 
 def test_the_keys_of_the_contract_are_there() -> None:
-    document = json.loads(overview_json(training_overview(), run_of(("demo-vm",))))
+    document = json.loads(printed(OVERVIEW, training_overview(), run_of(("demo-vm",)), "json"))
     assert list(document)[:3] == ["schema", "run", "warnings"]
     assert document["schema"] == "tpuprof.overview/1"
     assert list(document["run"]) == ["name", "path", "hosts"]
@@ -169,16 +165,16 @@ def test_what_is_not_finite_is_unknown(value: float) -> None:
         performance=replace(page.performance, flops_utilization_percent=value),
         top_ops=(replace(page.top_ops[0], gflops_per_second=value),),
     )
-    document = json.loads(overview_json(page, run_of(page.hosts)), parse_constant=no_constant)
+    document = json.loads(printed(OVERVIEW, page, run_of(page.hosts), "json"), parse_constant=no_constant)
     assert document["performance"]["flops_utilization_percent"] is None
     assert document["unknown"]["performance.flops_utilization_percent"] == NOT_FINITE
     assert document["unknown"]["top_ops[].gflops_per_second"] == NOT_FINITE
-    assert next(csv.DictReader(io.StringIO(overview_csv(page))))["gflops_per_second"] == ""
+    assert next(csv.DictReader(io.StringIO(printed(OVERVIEW, page, run_of(()), "csv"))))["gflops_per_second"] == ""
 
 
 def test_a_null_without_a_reason_gets_one_and_a_reason_without_a_null_goes() -> None:
     page = replace(training_overview(), unknown={"performance.device_idle_percent": "not so", "no.such.key": "x"})
-    unknown = json.loads(overview_json(page, run_of(page.hosts)))["unknown"]
+    unknown = json.loads(printed(OVERVIEW, page, run_of(page.hosts), "json"))["unknown"]
     assert unknown["performance.host_idle_percent"] == NO_REASON
     assert "performance.device_idle_percent" not in unknown and "no.such.key" not in unknown
 
@@ -211,28 +207,28 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     page = hostile_overview(name)
     run = replace(run_of((name,)), name=name)
-    document = json.loads(overview_json(page, run))
+    document = json.loads(printed(OVERVIEW, page, run, "json"))
     assert document["top_ops"][0]["name"] == printable(name)
-    rows = list(csv.reader(io.StringIO(overview_csv(page))))
+    rows = list(csv.reader(io.StringIO(printed(OVERVIEW, page, run_of(()), "csv"))))
     assert len(rows) == 11 and len({len(row) for row in rows}) == 1
-    rows_of = [line for line in overview_markdown(page, run).splitlines() if re.match(r"\| \d+ \|", line)]
+    rows_of = [line for line in printed(OVERVIEW, page, run, "md").splitlines() if re.match(r"\| \d+ \|", line)]
     table, reasons = rows_of[2:], rows_of[:2]
     assert len(table) == 10
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 6 for line in reasons)
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 10 for line in table)
-    lines = overview_text(page, run, 90, LOOK.glyphs).split("\n")
+    lines = printed(OVERVIEW, page, run, "text", replace(LOOK, width=90)).split("\n")
     assert max(map(len, lines)) <= 90
     assert all(printable(line) == line for line in lines)
 
 
 def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
-    rows = list(csv.DictReader(io.StringIO(overview_csv(hostile_overview("=1+1")))))
+    rows = list(csv.DictReader(io.StringIO(printed(OVERVIEW, hostile_overview("=1+1"), run_of(()), "csv"))))
     assert rows[0]["name"] == "'=1+1"
     assert float(rows[0]["self_time_percent"]) == 41.2
 
 
 def test_markdown_escapes_markup_and_leaves_words_alone() -> None:
-    text = overview_markdown(hostile_overview("a_b _c_ `d` |e| <f> *g* [h]"), run_of(("host0",)))
+    text = printed(OVERVIEW, hostile_overview("a_b _c_ `d` |e| <f> *g* [h]"), run_of(("host0",)), "md")
     assert r"a_b \_c\_ \`d\` \|e\| \<f\> \*g\* \[h\]" in text
 
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rule
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.overview.findings import findings_heading, findings_table
+from tpuprof.tui.pages.overview.fields import FIGURES, findings_heading
+from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
+from tpuprof.tui.report.fields import short_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,43 +176,11 @@ def environment(page: Overview, ascii_only: bool) -> str:
     return ", ".join(parts)
 
 
-_NAMES = {
-    "performance.step_time_ms": "step time",
-    "performance.device_duty_cycle_percent": "duty cycle",
-    "performance.device_idle_percent": "device idle",
-    "performance.host_idle_percent": "host idle",
-    "performance.mxu_utilization_percent": "MXU counter",
-    "performance.hbm_utilization_percent": "HBM counter",
-    "performance.flops_utilization_percent": "FLOPS utilization",
-    "performance.roofline_efficiency_percent": "roofline efficiency",
-    "performance.memory_bandwidth_utilization_percent": "HBM bandwidth",
-    "performance.op_placement.host_percent": "ops on host",
-    "performance.op_placement.device_percent": "ops on device",
-    "performance.eager_percent.host": "eager time on host",
-    "performance.eager_percent.device": "eager time on device",
-    "performance.compute_precision.bits16_percent": "16-bit compute",
-    "performance.compute_precision.bits32_percent": "32-bit compute",
-    "bottleneck.input_percent": "waiting for input",
-    "bottleneck.output_percent": "output time",
-    "bottleneck.idle_percent": "idle time in steps",
-    "environment.device_type": "device type",
-    "environment.is_training": "training or inference",
-    "environment.profile_duration_ms": "capture length",
-}
-
-
 def notes(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """Warnings, how steps were inferred, and the unknown figures, grouped by reason."""
-    lines: list[Line] = []
-    time = page.performance.step_time
-    for remark in [*page.warnings, *([time.note] if time is not None and time.note else [])]:
-        lines += wrap(remark, width, "text", glyphs, [(" ! ", "warn")])
-    reasons: dict[str, list[str]] = {}
-    for key, reason in page.unknown.items():
-        reasons.setdefault(reason, []).append(_NAMES.get(key, key))
-    for reason, names in reasons.items():
-        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
+    time, names = page.performance.step_time, short_names(FIGURES)
+    remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
+    return note_lines(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()), width, glyphs)
 
 
 # --- the whole -----------------------------------------------------------------------------------------------------

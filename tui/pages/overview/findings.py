@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages.overview.fields import worth
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding, Tab
@@ -29,11 +29,6 @@ _WORTH, _SHARE = 9, 7
 
 _NARROW = 72
 """Cells below which a row gives the number of the tab alone."""
-
-
-def findings_heading(findings: Sequence[Finding]) -> str:
-    """What the figures are of: a step, or the capture where there are no steps."""
-    return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
 
 
 def goes_somewhere(finding: Finding) -> bool:
@@ -97,11 +92,6 @@ def _row(at: int, finding: Finding, where: str, selected: bool, width: int, glyp
         width,
         glyphs,
     )
-
-
-def worth(finding: Finding, ascii_only: bool) -> str:
-    """What a finding is worth; ``~`` marks an estimate."""
-    return ("~" if finding.is_estimate else "") + duration(finding.worth_ps, ascii_only)
 
 
 def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:

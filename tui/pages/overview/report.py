@@ -1,11 +1,35 @@
-"""The report on the overview; a format's module is imported when it is asked for."""
+"""The report on the overview: its figures, and the top ops as its main table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.overview.model import Environment, Overview
+from tpuprof.parsers.steps.model import StepTime
+from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.overview.fields import (
+    AFTER_OPS,
+    BEFORE_OPS,
+    FIGURES,
+    MARKDOWN,
+    SHARES,
+    TOP_OPS,
+    findings_heading,
+    worth,
+)
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import figure_reasons, figure_rows, figure_values, first, reasons, table_records
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, figures_table, joined, main_table, page_head, table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import page_heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.findings.finding import Finding
 
 
 def read(asked: Asked) -> Overview:
@@ -13,42 +37,91 @@ def read(asked: Asked) -> Overview:
     return asked.session(asked.run).overview(asked.host)
 
 
-def _limited(page: Overview, asked: Asked) -> Overview:
-    """The page with as many rows in its main table, the top ops, as are asked for."""
-    return replace(page, top_ops=page.top_ops[: asked.limit]) if asked.limit else page
-
-
 def json(page: Overview, asked: Asked) -> str:
-    """The overview as JSON."""
-    from tpuprof.tui.pages.overview.report_json import overview_json  # noqa: PLC0415
-
-    return overview_json(_limited(page, asked), asked.run)
+    """All figures and tables."""
+    body = {
+        **figure_values(BEFORE_OPS, page),
+        "top_ops": table_records(TOP_OPS, page.top_ops, first(len(page.top_ops), asked.most_rows)),
+        **figure_values(AFTER_OPS, page),
+    }
+    why = {**figure_reasons(FIGURES), **reasons(TOP_OPS.fields, "top_ops[]", page.unknown), **page.unknown}
+    return document(head("overview", asked.run, page.hosts, page.warnings), body, why)
 
 
 def csv(page: Overview, asked: Asked) -> str:
-    """The top ops as CSV."""
-    from tpuprof.tui.pages.overview.report_csv import overview_csv  # noqa: PLC0415
-
-    return overview_csv(_limited(page, asked))
+    """The top ops."""
+    return table_csv(TOP_OPS, page.top_ops, first(len(page.top_ops), asked.most_rows))
 
 
 def markdown(page: Overview, asked: Asked) -> str:
-    """The overview as Markdown."""
-    from tpuprof.tui.pages.overview.report_markdown import overview_markdown  # noqa: PLC0415
+    """Figures, step time, bottleneck, findings, device time by class, top ops, and what is unknown."""
+    ran_on, bottleneck = page.environment, page.bottleneck
+    lines = page_head(f"Overview of {asked.run.name}", page.hosts, _machine(ran_on), ran_on.simulated, page.warnings)
+    lines += figures_table([*_step_rows(page.performance.step_time), *figure_rows(MARKDOWN, page)])
+    lines += ["", "## Bottleneck", "", escaped(bottleneck.statement), ""]
+    lines += [f"{number}. {escaped(step)}" for number, step in enumerate(bottleneck.next_steps, 1)]
+    lines += _findings(page.findings) if page.findings else []
+    lines += main_table("Device time", SHARES, page.shares, range(len(page.shares)), len(page.shares))
+    rows = first(len(page.top_ops), asked.most_rows)
+    lines += main_table("Top ops", TOP_OPS, page.top_ops, rows, len(rows))
+    return joined([*lines, *unknown_block(page.unknown)])
 
-    return overview_markdown(_limited(page, asked), asked.run)
+
+def _machine(environment: Environment) -> str:
+    parts = [environment.device_type or "an unknown device"]
+    parts.append(counted(environment.device_core_count, "core"))
+    parts.append(counted(environment.host_count, "host"))
+    if environment.is_training is not None:
+        parts.append("training" if environment.is_training else "inference")
+    if environment.profile_duration_ps is not None:
+        parts.append(f"{duration(environment.profile_duration_ps)} captured")
+    return ", ".join(parts)
+
+
+def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
+    if time is None:
+        return [("step time", duration(None))]
+    rows = [
+        ("step time, median", duration(time.median_ps)),
+        ("step time, average", f"{duration(time.average_ps)} ± {duration(time.standard_deviation_ps)}"),
+        ("step time, range", f"{duration(time.minimum_ps)} – {duration(time.maximum_ps)}"),
+        ("steps", count(time.count)),
+    ]
+    return [*rows, ("step time is inferred", time.note)] if time.source == "modules" else rows
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    """A table of the findings, and below what each rests on."""
+    rows = (
+        (str(rank), found.title, worth(found, False), percent(100 * found.worth_fraction), found.place.tab)
+        for rank, found in enumerate(findings, 1)
+    )
+    head = ("", "finding", findings_heading(findings), "share", "where")
+    lines = ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), ""]
+    for rank, found in enumerate(findings, 1):
+        lines.append(f"{rank}. {' '.join(map(escaped, found.evidence))} {escaped(found.basis)}")
+    return lines
 
 
 def text(page: Overview, asked: Asked) -> str:
-    """The overview as plain text."""
-    from tpuprof.tui.pages.overview.report_text import overview_text  # noqa: PLC0415
+    """The page as on the screen."""
+    from tpuprof.tui.pages.overview.drawing import overview  # noqa: PLC0415 - for text alone
 
-    look = asked.look
-    return overview_text(_limited(page, asked), asked.run, look.width, look.glyphs, look.color)
+    glyphs = asked.look.glyphs
+    shown = replace(page, top_ops=page.top_ops[: asked.limit]) if asked.limit else page
+
+    def lines(width: int) -> list[Line]:
+        head = page_heading(f"Overview of {asked.run.name}", page.hosts, width, glyphs)
+        return [head, *overview(shown, width, None, glyphs)]
+
+    return page_text(lines, asked.look)
 
 
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(TOP_OPS,),
+    figures=FIGURES,
+    csv_table=TOP_OPS,
     warnings=lambda page: page.warnings,
 )

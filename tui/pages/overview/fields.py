@@ -1,0 +1,288 @@
+"""The quantities of the overview."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.pages.overview.model import Overview, Share, Step, TopOp
+from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.tui.draw.format import duration, flop_rate
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.quantities import BOTTLENECK, PERCENTILES, RANK, STEP_TIME
+from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, WORDS, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.findings.finding import Finding
+
+OP_RATE = Unit("GFLOP/s", plain, lambda value, _: flop_rate(value))
+
+# --- what it ran on, and its figures
+
+_DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
+ENVIRONMENT = (
+    attribute("environment.host_count", COUNT, "hosts with a readable profile"),
+    attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),
+    attribute("environment.device_type", WORDS, "as the profile names it", null=NO_REASON, short="device type"),
+    attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
+    attribute(
+        "environment.is_training",
+        FLAG,
+        "whether the framework name of an op stems from a gradient",
+        null=NO_REASON,
+        short="training or inference",
+    ),
+    attribute(
+        "environment.profile_duration_ms",
+        TIME_MS,
+        _DURATION,
+        null=NO_REASON,
+        short="capture length",
+        name="environment.profile_duration_ps",
+    ),
+    attribute("environment.simulated", FLAG, "whether the profile says that its times are composed, not measured"),
+)
+
+
+def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = "") -> Figure[Overview]:
+    key, name = f"performance.{key}", f"performance.{name or key}"
+    return attribute(key, PERCENT, meaning, heading or short, null=NO_REASON, short=short, name=name)
+
+
+ACTIVITY = (
+    _percent(
+        "device_duty_cycle_percent",
+        "duty cycle",
+        "time of the capture in which a chip runs an op that neither waits nor moves data for the host",
+        "device duty cycle",
+    ),
+    _percent("device_idle_percent", "device idle", "time of the capture in which a core ran no op"),
+    _percent("host_idle_percent", "host idle", "time of the host's threads in which they ran no framework op"),
+)
+COUNTERS = (
+    _percent("mxu_utilization_percent", "MXU counter", "of the matrix units, counted", "MXU utilization, counter"),
+    _percent("hbm_utilization_percent", "HBM counter", "of HBM's bandwidth, counted", "HBM utilization, counter"),
+)
+FLOPS = _percent(
+    "flops_utilization_percent",
+    "FLOPS utilization",
+    "model FLOPs of all ops by the compiler's count over the capture, of the device's peak",
+    "FLOPS utilization, of peak",
+)
+ROOFLINE = _percent(
+    "roofline_efficiency_percent",
+    "roofline efficiency",
+    "the larger of FLOPS utilization and memory bandwidth utilization",
+)
+BANDWIDTH = _percent(
+    "memory_bandwidth_utilization_percent",
+    "HBM bandwidth",
+    "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak",
+    "memory bandwidth utilization, of peak",
+)
+SPLIT = (
+    *(
+        _percent(
+            f"op_placement.{side}_percent",
+            f"ops on {side}",
+            f"occurrences of framework ops that are on the {side}",
+            f"ops on the {side}",
+            f"{side}_op_percent",
+        )
+        for side in ("host", "device")
+    ),
+    *(
+        _percent(
+            f"eager_percent.{side}",
+            f"eager time on {side}",
+            f"self time of ops on the {side} that are marked as run eagerly",
+            f"run eagerly, of {side} op time",
+            f"eager_{side}_percent",
+        )
+        for side in ("host", "device")
+    ),
+    *(
+        _percent(
+            f"compute_precision.bits{bits}_percent",
+            f"{bits}-bit compute",
+            f"time of matrix ops with operands of {bits} bits",
+            f"{bits}-bit operands, of matrix op time",
+            f"bits{bits}_percent",
+        )
+        for bits in (16, 32)
+    ),
+)
+MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENECK)
+"""Figures in the order of Markdown."""
+
+# --- device time, steps, findings
+
+SHARES: Table[Sequence[Share]] = object_table(
+    "shares",
+    (
+        attribute("class", WORDS, "what the cores do meanwhile", "class", name="op_class"),
+        attribute("time_ps", TIME_PS, "self time, over all cores", "time over all cores"),
+        attribute("fraction", SHARE, "of the cores' whole time, 0-1", "share"),
+    ),
+    markdown=("class", "fraction", "time_ps"),
+)
+
+
+def _part(key: str, meaning: str, null: str = "") -> Figure[Any]:
+    return attribute(key, TIME_MS, meaning, null=null, name=f"{key}_ps")
+
+
+BREAKDOWN = (
+    _part("compute", "on the least busy core"),
+    _part("active", "an op ran, mean over the cores"),
+    _part("infeed", "waiting for input"),
+    _part("outfeed", "handing over output"),
+    _part("idle", "no op ran; host transfers are part of it"),
+    _part("host_transfer", "moving data to the host or from it"),
+    _part("all_reduce_compute", "all-reduce, on the core that takes least time for it"),
+    _part("all_reduce_sync", "all-reduce, waiting for the other cores"),
+    _part("sparse_core", "waiting for a SparseCore"),
+)
+_OF_THE_HOST = ("host_compute", "kernel_launch", "compile")
+GENERIC_BREAKDOWN = (
+    _part("device_compute", "on GPUs: kernels"),
+    _part("device_to_device", "on GPUs: copies between devices"),
+    _part("device_collectives", "on GPUs: collectives"),
+    _part("input", "on GPUs: copies to the device"),
+    _part("output", "on GPUs: copies to the host"),
+    *(
+        Figure(key, TIME_MS, lambda _: None, "on GPUs: not told apart", "what the host did is part of all other time")
+        for key in _OF_THE_HOST
+    ),
+    _part("all_other", "on GPUs: none of these, or the host at work"),
+)
+SPARSE_CORE = (
+    _part("step", "mean time over the SparseCores"),
+    _part("compute", "least compute time of one"),
+    _part("idle", "mean idle time"),
+)
+STEPS: Table[Sequence[Step]] = object_table(
+    "steps",
+    (
+        attribute("name", WORDS, "of the step's marker"),
+        attribute("group_id", COUNT, "the step's number in the capture"),
+        attribute("start_ps", TIME_PS, "when it begins in the profile"),
+        attribute("duration_ms", TIME_MS, "of its slowest core", name="duration_ps"),
+        attribute(
+            "breakdown_ms",
+            nested(BREAKDOWN, (GenericBreakdown, GENERIC_BREAKDOWN)),
+            "where its time went",
+            null="these steps are not marked in the profile, so their time cannot be taken apart",
+            name="breakdown",
+        ),
+        attribute(
+            "sparse_core_ms",
+            nested(SPARSE_CORE),
+            "what the SparseCores do meanwhile",
+            null="the profile has no SparseCores with steps",
+            name="sparse_core",
+        ),
+    ),
+)
+
+
+def worth(finding: Finding, ascii_only: bool) -> str:
+    """What a finding is worth; ``~`` marks an estimate."""
+    return ("~" if finding.is_estimate else "") + duration(finding.worth_ps, ascii_only)
+
+
+def findings_heading(findings: Sequence[Finding]) -> str:
+    """What the figures are of: a step, or the capture where there are no steps."""
+    return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
+
+
+FINDINGS: Table[Sequence[Finding]] = object_table(
+    "findings",
+    (
+        attribute("kind", WORDS, "what it is about"),
+        attribute("title", WORDS, "what it is, in a few words"),
+        attribute("worth_ms", TIME_MS, "time that can be won at most", name="worth_ps"),
+        attribute("per", WORDS, "whether that is of a step or of the whole capture"),
+        attribute("worth_fraction", SHARE, "of the step or capture, 0-1"),
+        attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
+        attribute("basis", WORDS, "how that was computed"),
+        attribute("evidence", TEXTS, "sentences with figures"),
+        attribute("tab", WORDS, "where to look", name="place.tab"),
+        attribute(
+            "target", WORDS, "the op or step there", null="the finding is about the tab as a whole", name="place.target"
+        ),
+    ),
+)
+
+# --- the top ops
+
+TOP_OP = (
+    attribute("name", WORDS, "of the framework op, else of the HLO op", "op"),
+    attribute("category", WORDS, "type of the framework op, Unknown without one"),
+    attribute("class", WORDS, "what the core does meanwhile", "class", name="op_class"),
+    attribute(
+        "hlo_category", WORDS, "which takes most of its time", null="the profile has no HLO category for these ops"
+    ),
+    attribute("self_time_percent", PERCENT, "of the self time of all ops, idle left out", "self"),
+    attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
+    attribute("self_time_ps", TIME_PS, "over all cores", "self time"),
+    attribute("occurrences", COUNT, "how often it ran, over all cores", "count"),
+    attribute(
+        "gflops_per_second",
+        OP_RATE,
+        "model FLOPs over the total time",
+        "FLOP/s",
+        null="the profile has no FLOPs for these ops",
+    ),
+)
+KIND: Field[Sequence[TopOp]] = Field(
+    "kind",
+    WORDS,
+    lambda ops, rows: [ops[row].hlo_category or ops[row].category for row in rows],
+    "the HLO category, else the type of the framework op",
+    heading="category",
+)
+TOP_OPS: Table[Sequence[TopOp]] = object_table(
+    "top_ops",
+    TOP_OP,
+    (RANK, KIND),
+    csv=("rank", *(figure.key for figure in TOP_OP)),
+    markdown=("rank", "name", "kind", *(figure.key for figure in TOP_OP if figure.heading and figure.key != "name")),
+)
+
+# --- the whole
+
+INFERENCE = (
+    attribute("source", WORDS, "what a session is: requests, or module runs"),
+    attribute("subject", WORDS, "the request events' name, or the module's"),
+    attribute("sessions", COUNT, "how many there are"),
+    attribute("percentiles", listed(PERCENTILES), "latencies"),
+)
+BEFORE_OPS: tuple[Figure[Overview], ...] = (
+    *ENVIRONMENT,
+    attribute(
+        "performance.step_time_ms",
+        nested(STEP_TIME),
+        "times of the steps",
+        null=NO_REASON,
+        short="step time",
+        name="performance.step_time",
+    ),
+    *(*ACTIVITY, *COUNTERS, FLOPS, ROOFLINE, BANDWIDTH, *SPLIT),
+    attribute("shares", listed(SHARES), "the cores' time by class of op, idle time included"),
+    attribute("steps", listed(STEPS), "in order of time"),
+    attribute("findings", listed(FINDINGS), "why it is slow, what is worth most first"),
+)
+AFTER_OPS: tuple[Figure[Overview], ...] = (
+    *BOTTLENECK,
+    attribute(
+        "inference",
+        nested(INFERENCE),
+        "latencies of a program that serves",
+        null="a training program, or one without requests and runs of modules",
+    ),
+    attribute("op_count", COUNT, "distinct HLO ops"),
+    attribute("op_event_count", COUNT, "how often they ran, over all cores"),
+)
+"""Figures that stand before the top ops in JSON, and after them."""
+FIGURES = (*BEFORE_OPS, *AFTER_OPS)
