@@ -170,7 +170,7 @@ def attribute(
 def object_table(
     key: str,
     figures: Iterable[Figure[Item]],
-    others: Iterable[Field[Sequence[Item]]] = (),
+    others: Iterable[Figure[Item] | Field[Sequence[Item]]] = (),
     csv: tuple[str, ...] = (),
     markdown: tuple[str, ...] = (),
 ) -> Table[Sequence[Item]]:
@@ -178,7 +178,7 @@ def object_table(
 
     Args:
         figures: of a row's object; JSON has them all.
-        others: fields that only CSV and Markdown have.
+        others: what only CSV and Markdown have.
     """
 
     def field(figure: Figure[Item]) -> Field[Sequence[Item]]:
@@ -188,7 +188,8 @@ def object_table(
         return Field(figure.key, figure.unit, read, figure.meaning, figure.null, figure.heading)
 
     fields = tuple(map(field, figures))
-    return Table(key, (*fields, *others), len, tuple(one.key for one in fields), csv, markdown)
+    more = (field(one) if isinstance(one, Figure) else one for one in others)
+    return Table(key, (*fields, *more), len, tuple(one.key for one in fields), csv, markdown)
 
 
 def nested(figures: Sequence[Figure[Any]], *others: tuple[type, Sequence[Figure[Any]]]) -> Unit:

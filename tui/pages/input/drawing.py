@@ -14,30 +14,23 @@ from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, beside, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, beside, clean, cut_middle, fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, plain
+from tpuprof.tui.pages.input.fields import BREAKDOWN
 from tpuprof.tui.pages.input.waits import wait_detail, wait_graph
 
-_SHORT: Mapping[str, str] = {
-    "Enqueue": "enqueue",
-    "Demanded file read": "read",
-    "Advanced file read": "read ahead",
-    "Preprocessing": "preprocess",
-    "Unknown": "other",
-    WAIT: "wait",
-    TRANSFER: "transfer",
-    PRODUCE: "produce",
+_PARTS: Mapping[str, tuple[str, StyleKey]] = {
+    "Enqueue": ("enqueue", "class.host"),
+    "Demanded file read": ("read", "class.copy"),
+    "Advanced file read": ("read ahead", "class.vector"),
+    "Preprocessing": ("preprocess", "class.compute"),
+    "Unknown": ("other", "class.unknown"),
+    WAIT: ("wait", "class.host"),
+    TRANSFER: ("transfer", "class.copy"),
+    PRODUCE: ("produce", "class.compute"),
 }
-_STYLE: Mapping[str, StyleKey] = {
-    "Enqueue": "class.host",
-    "Demanded file read": "class.copy",
-    "Advanced file read": "class.vector",
-    "Preprocessing": "class.compute",
-    "Unknown": "class.unknown",
-    WAIT: "class.host",
-    TRANSFER: "class.copy",
-    PRODUCE: "class.compute",
-}
+"""What each category is called in a word, and its style; the first ones are those of the breakdown, in its order."""
+
 LEAST_VERDICT, LEAST_GRAPH, LEAST_ROWS = 3, 2, 3
 """Lines that verdict, graph and table have even on a crowded screen."""
 
@@ -204,22 +197,14 @@ class _Bar:
 
 
 def _making(page: InputPipelinePage) -> list[_Bar]:
-    parts = page.breakdown
-    if parts is None:
+    if page.breakdown is None:
         return []
-    sizes = {
-        "Enqueue": parts.enqueue_ps,
-        "Demanded file read": parts.demanded_file_read_ps,
-        "Advanced file read": parts.advanced_file_read_ps,
-        "Preprocessing": parts.preprocessing_ps,
-        "Unknown": parts.unclassified_ps,
-    }
-    return [_Bar(_SHORT[name], _STYLE[name], size) for name, size in sizes.items()]
+    return [_Bar(*part, figure.read(page)) for part, figure in zip(_PARTS.values(), BREAKDOWN, strict=False)]
 
 
 def _feeding(page: InputPipelinePage) -> list[_Bar]:
     totals = page.totals()
-    return [_Bar(_SHORT[kind], _STYLE[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
+    return [_Bar(*_PARTS[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
 
 
 def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
@@ -288,7 +273,8 @@ def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs
     op, room = page.ops[stage.op], _name_room(page, width)
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
-    category = f"{op.category:<18} " if wide else f"{_SHORT[op.category]:<10} " * (width >= NARROW)
+    short, style = _PARTS[op.category]
+    category = f"{op.category:<18} " if wide else f"{short:<10} " * (width >= NARROW)
     figures = f"{count(op.occurrences):>7} {duration(op.total_ps, ascii_only):>8} "
     figures += f"{percent(op.total_percent):>7} " if wide else ""
     figures += f"{duration(op.self_ps, ascii_only):>8} {percent(op.self_percent):>6}"
@@ -296,7 +282,7 @@ def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs
         [
             (glyphs.mark if selected else " ", "mark"),
             (f"{indent + name:<{room}} ", "cursor" if selected else "strong"),
-            (category, "cursor" if selected else _STYLE[op.category]),
+            (category, "cursor" if selected else style),
             (figures, "cursor" if selected else "text"),
         ],
         width,
@@ -305,6 +291,7 @@ def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs
 
 
 # --- the whole -----------------------------------------------------------------------------------------------------
+
 
 _NAMES = {
     "device.step_time_ms": "step time",
@@ -315,18 +302,11 @@ _NAMES = {
 
 def input_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Warnings, how steps were inferred, what the percentages are of, and what is unknown."""
-    lines: list[Line] = []
-    remarks = [*page.warnings, *([page.step_time.note] if page.step_time is not None and page.step_time.note else [])]
-    for remark in remarks:
-        lines += wrap(remark, width, "text", glyphs, [(" ! ", "warn")])
+    time = page.step_time
+    remarks = [*page.warnings, *([time.note] if time is not None and time.note else [])]
     shown = {*(["device.infeed_percent"] if page.steps else []), *(["breakdown_us"] if page.ops else [])}
-    reasons: dict[str, list[str]] = {}
-    for key, reason in page.unknown.items():
-        if key in _NAMES and key not in shown:
-            reasons.setdefault(reason, []).append(_NAMES[key])
-    for reason, names in reasons.items():
-        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return [*lines, *figure_notes(page, width, glyphs)]
+    unknown = ((_NAMES[key], why) for key, why in page.unknown.items() if key in _NAMES and key not in shown)
+    return [*note_lines(remarks, unknown, width, glyphs), *figure_notes(page, width, glyphs)]
 
 
 def figure_notes(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:

@@ -25,8 +25,6 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
 from tpuprof.tui.pages.input.report import REPORT
-from tpuprof.tui.pages.input.report_csv import input_csv
-from tpuprof.tui.pages.input.report_json import input_json
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -60,13 +58,13 @@ def test_reports_are_as_they_were(name: str, form: Format) -> None:
 @pytest.mark.parametrize("name", INPUT_PAGES)
 def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
     page = INPUT_PAGES[name]()
-    document = json.loads(input_json(page, run_of(page.hosts)))
+    document = json.loads(printed(REPORT, page, run_of(page.hosts), "json"))
     assert set(nulls(document)) == set(document["unknown"])
     assert all(reason.strip() for reason in document["unknown"].values())
 
 
 def test_the_keys_of_the_contract_are_there() -> None:
-    document = json.loads(input_json(input_bound_page(), run_of(("demo-vm",))))
+    document = json.loads(printed(REPORT, input_bound_page(), run_of(("demo-vm",)), "json"))
     assert list(document)[:3] == ["schema", "run", "warnings"]
     assert document["schema"] == "tpuprof.input/1"
     device = document["device"]
@@ -103,7 +101,7 @@ def test_the_keys_of_the_contract_are_there() -> None:
 
 
 def test_without_input_everything_is_null_and_says_why() -> None:
-    document = json.loads(input_json(no_input_page(), run_of(("demo-vm",))))
+    document = json.loads(printed(REPORT, no_input_page(), run_of(("demo-vm",)), "json"))
     assert document["device"]["step_time_ms"] is None and document["device"]["infeed_percent"] is None
     assert set(document["breakdown_us"].values()) == {None}
     assert document["ops"] == [] and document["steps"] == []
@@ -134,8 +132,8 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 @settings(max_examples=50, deadline=None)
 def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     page, run = hostile(name), replace(run_of((name,)), name=name)
-    assert json.loads(input_json(page, run))["ops"][0]["name"] == printable(name)
-    rows = list(csv.reader(io.StringIO(input_csv(page))))
+    assert json.loads(printed(REPORT, page, run, "json"))["ops"][0]["name"] == printable(name)
+    rows = list(csv.reader(io.StringIO(printed(REPORT, page, run, "csv"))))
     assert len(rows) == 9 and len({len(row) for row in rows}) == 1
     markdown = printed(REPORT, page, run, "md", LOOK)
     table = markdown.split("## Input ops")[1].split("## Unknown")[0].strip().splitlines()[2:]
