@@ -56,8 +56,9 @@ HEAD: tuple[Figure[Any], ...] = (
 
 def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
+    tables = {table.key for table in report.tables}
     return [
-        *_figures((*HEAD[:-1], *(one for one in report.figures if one.key))),
+        *_figures((*HEAD[:-1], *(one for one in report.figures if one.key and one.key not in tables))),
         *_fields(report),
         *_figures(HEAD[-1:]),
     ]
@@ -80,6 +81,9 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
         of_csv = next((place for place in places if place.endswith("[]")), "") if csv else ""
         for place in places:
             for one in table.chosen((*table.json, *(key for key in csv if key not in table.json and place == of_csv))):
+                if one.unit.parts:
+                    yield from _figures([one], f"{place}.")
+                    continue
                 yield Described(
                     key=f"{place}.{one.key}",
                     unit=one.unit.name,

@@ -51,15 +51,15 @@ PERCENTILE = Unit("percent", plain, lambda value, _: value if isinstance(value, 
 
 @dataclass(frozen=True, slots=True)
 class NamedLatency:
-    """A latency, and at which percentile it is, or ``average``."""
+    """A latency that is at no percentile but is, say, the ``average``."""
 
-    percentile: float | str
+    percentile: str
     latency: Latency
 
 
-def latencies(percentiles: Iterable[Percentile], average: Latency) -> list[NamedLatency]:
+def latencies(percentiles: Iterable[Percentile], average: Latency | None) -> list[Percentile | NamedLatency]:
     """Rows of a table of latencies; the average stands last."""
-    return [*(NamedLatency(found.percentile, found.latency) for found in percentiles), NamedLatency("average", average)]
+    return [*percentiles, *([NamedLatency("average", average)] if average is not None else [])]
 
 
 def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
@@ -98,4 +98,4 @@ def latency_table(*more: Figure[Any], markdown: tuple[str, ...]) -> Table[Sequen
     return object_table("percentiles", figures, markdown=("percentile", *markdown))
 
 
-PERCENTILES = latency_table(markdown=("total_ms", "host_ms", "device_ms", "communication_ms"))
+LATENCIES = latency_table(markdown=("total_ms", "host_ms", "device_ms", "communication_ms"))

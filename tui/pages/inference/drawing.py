@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, InferencePage, Latency, Percentile
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
-from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import WIDE, beside, clean, cut_middle, fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages.inference.fields import BEFORE_ROWS
+from tpuprof.tui.report.fields import markdown_rows, short_names
+from tpuprof.tui.report.quantities import LATENCIES, latencies
 
 _FIGURE = 10
 _LEAST_BAR = 8
@@ -97,14 +100,14 @@ def _latencies(
     title: str, average: Latency, percentiles: Sequence[Percentile], width: int, glyphs: Glyphs, right: str = ""
 ) -> list[Line]:
     """A heading, and a row for each percentile and the average: figures and a bar of their parts."""
-    every = [one.latency for one in percentiles] + [average]
+    rows = latencies(percentiles, average)
+    every = [row.latency for row in rows]
     parts = [part for part in _PARTS if any(getattr(latency, part[0]) is not None for latency in every)]
-    names = [f"{one.percentile:g}%" for one in percentiles] + ["average"]
     longest = max(latency.total_ps for latency in every)
     head = f" {'':<8}{'total':>{_FIGURE}}" + "".join(f"{part[1]:>{_FIGURE}}" for part in parts)
     room = width - len(head) - 3
     lines = [_with_legend(title, right, parts, width, glyphs), fit([(head, "dim")], width, glyphs)]
-    for name, latency in zip(names, every, strict=True):
+    for (name,), latency in zip(markdown_rows(LATENCIES, rows, range(len(rows)), ("percentile",)), every, strict=True):
         figures = "".join(f"{_figure(getattr(latency, part[0]), glyphs):>{_FIGURE}}" for part in parts)
         bar = _bar(latency, parts, longest, room, glyphs) if room >= _LEAST_BAR else []
         row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, glyphs):>{_FIGURE}}", "strong")]
@@ -186,26 +189,9 @@ def _row(name: str, figures: str, width: int, glyphs: Glyphs) -> Line:
 
 # --- notes ---------------------------------------------------------------------------------------------------------
 
-_NAMES = {
-    "average.host_ms": "host time",
-    "average.device_ms": "device time",
-    "average.communication_ms": "transfers",
-    "launches": "latency from the launch on",
-    "sessions_per_second": "sessions per second",
-    "is_training": "training or inference",
-    "average": "latency",
-}
-
 
 def _notes(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Warnings, and the figures that are unknown, grouped by reason."""
-    lines: list[Line] = []
-    for warning in page.warnings:
-        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
-    reasons: dict[str, list[str]] = {}
-    for key, reason in page.unknown.items():
-        if key in _NAMES and reason != NO_RUNS:
-            reasons.setdefault(reason, []).append(_NAMES[key])
-    for reason, names in reasons.items():
-        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
+    names = short_names(BEFORE_ROWS)
+    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
+    return note_lines(page.warnings, unknown, width, glyphs)

@@ -9,7 +9,7 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, Step, TopOp
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import duration, flop_rate
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.quantities import BOTTLENECK, PERCENTILES, RANK, STEP_TIME
+from tpuprof.tui.report.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, WORDS, Unit, plain
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ INFERENCE = (
     attribute("source", WORDS, "what a session is: requests, or module runs"),
     attribute("subject", WORDS, "the request events' name, or the module's"),
     attribute("sessions", COUNT, "how many there are"),
-    attribute("percentiles", listed(PERCENTILES), "latencies"),
+    attribute("percentiles", listed(LATENCIES), "latencies"),
 )
 BEFORE_OPS: tuple[Figure[Overview], ...] = (
     *ENVIRONMENT,

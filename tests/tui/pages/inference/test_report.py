@@ -27,7 +27,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.inference.drawing import inference as draw
-from tpuprof.tui.pages.inference.report import REPORT, inference_csv, inference_json, inference_markdown
+from tpuprof.tui.pages.inference.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -105,7 +105,7 @@ def test_texts_are_as_they_were(name: str, look: str) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_every_null_has_a_reason_of_its_own_and_every_reason_a_null(name: str) -> None:
     page = PAGES[name]()
-    document = json.loads(inference_json(page, run_of(page)))
+    document = json.loads(printed(REPORT, page, run_of(page), "json"))
     assert set(nulls(document)) == set(document["unknown"]) == set(page.unknown)
     assert document["unknown"] == dict(page.unknown)
 
@@ -113,7 +113,7 @@ def test_every_null_has_a_reason_of_its_own_and_every_reason_a_null(name: str) -
 @pytest.mark.parametrize("name", PAGES)
 def test_the_keys_of_the_contract_are_there(name: str) -> None:
     page = PAGES[name]()
-    document = json.loads(inference_json(page, run_of(page)))
+    document = json.loads(printed(REPORT, page, run_of(page), "json"))
     assert list(document)[:3] == ["schema", "run", "warnings"]
     assert document["schema"] == "tpuprof.inference/1"
     assert document["sessions"] == page.sessions
@@ -123,9 +123,9 @@ def test_the_keys_of_the_contract_are_there(name: str) -> None:
 
 
 def test_figures_are_milliseconds() -> None:
-    document = json.loads(inference_json(of_requests(), run_of(of_requests())))
+    document = json.loads(printed(REPORT, of_requests(), run_of(of_requests()), "json"))
     assert document["percentiles"][0]["total_ms"] == 0.13 and document["average"]["device_ms"] == 0.033
-    rows = list(csv.DictReader(io.StringIO(inference_csv(of_requests()))))
+    rows = list(csv.DictReader(io.StringIO(printed(REPORT, of_requests(), run_of(of_requests()), "csv"))))
     assert [row["percentile"] for row in rows] == ["50.0", "75.0", "90.0", "99.0", "99.9", "average"]
     assert [float(row["host_ms"]) for row in rows] == [0.079, 0.087, 0.095, 0.095, 0.095, 0.079]
 
@@ -142,7 +142,7 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
     text = printed(REPORT, page, replace(run_of(page), name=EVIL, path=EVIL), form, LOOKS["80-block"])
     assert all(printable(line) == line for line in text.split("\n"))
     text.encode("utf-8")
-    assert "<b>" not in inference_markdown(page, run_of(page)).replace("\\<b\\>", "")
+    assert "<b>" not in printed(REPORT, page, run_of(page), "md").replace("\\<b\\>", "")
 
 
 @given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))

@@ -1,0 +1,83 @@
+"""The quantities of the inference page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, LatencyRow
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TIME_MS, TIME_PS, WORDS
+
+SIZES: Table[Sequence[int]] = Table(
+    "percentiles",
+    (
+        Field("percentile", PERCENTILE, lambda _, rows: [PERCENTILES[row] for row in rows], "of the runs"),
+        Field("total_ms", TIME_MS, lambda sizes, rows: [sizes[row] for row in rows], "the whole run or session"),
+    ),
+    len,
+    ("percentile", "total_ms"),
+)
+
+
+def _at(place: int) -> Field[Sequence[LatencyRow]]:
+    """The latency at one of `PERCENTILES`, as a column of Markdown."""
+    name = f"{PERCENTILES[place]:g}%"
+    return Field(
+        name,
+        TIME_PS,
+        lambda rows, shown: [rows[row].percentiles_ps[place] for row in shown],
+        f"at {name}",
+        heading=name,
+    )
+
+
+def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
+    """The table of models or modules, `kind` says which; only modules run on cores."""
+    figures: tuple[Figure[LatencyRow], ...] = (
+        attribute("name", WORDS, "of the model or module", kind),
+        attribute("runs", COUNT, "how many", "runs"),
+        attribute("average_ms", TIME_MS, "mean latency", "average", name="average_ps"),
+        attribute("minimum_ms", TIME_MS, "the shortest", name="minimum_ps"),
+        attribute("maximum_ms", TIME_MS, "the longest", "longest", name="maximum_ps"),
+        attribute("percentiles", listed(SIZES), "latencies", name="percentiles_ps"),
+        attribute("total_ms", TIME_MS, "all together", name="total_ps"),
+        attribute("time_fraction", SHARE, "of the time of all rows, 0-1", "share", name="fraction"),
+        attribute("cores", COUNT, "that ran the module", "cores", null=NO_REASON),
+    )
+    columns = [_at(place) for place in range(len(PERCENTILES))]
+    markdown = ("name", "time_fraction", "runs", "average_ms", *(column.key for column in columns), "maximum_ms")
+    return object_table("rows", figures, columns, markdown=(*markdown, *(["cores"] if kind == "module" else [])))
+
+
+MODELS, MODULES = rows_of("model"), rows_of("module")
+
+LAUNCHED = latency_table(
+    queued("latency."), markdown=("total_ms", "host_ms", "queued_ms", "device_ms", "communication_ms")
+)
+LAUNCHES = (
+    attribute("count", COUNT, "runs whose launch is known"),
+    attribute("of", COUNT, "all runs"),
+    attribute("average", nested((*latency_figures(), queued())), "mean over these"),
+    attribute("percentiles", listed(LAUNCHED), "latencies from the launch on the host to the end of the run"),
+)
+BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
+    attribute("source", WORDS, "what a session is: requests, or module runs", null=NO_REASON),
+    attribute("subject", WORDS, "the request events' name, or the module's"),
+    attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
+    attribute("sessions", COUNT, "how many there are"),
+    attribute("batches", COUNT, "that requests were put into"),
+    attribute(
+        "sessions_per_second",
+        NUMBER,
+        "sessions over the time from a host's first start to its last end",
+        null=NO_REASON,
+        short="sessions per second",
+    ),
+    attribute("average", nested(latency_figures()), "mean over the sessions", null=NO_REASON, short="latency"),
+    attribute("minimum_ms", TIME_MS, "the shortest session", null=NO_REASON, name="minimum_ps"),
+    attribute("maximum_ms", TIME_MS, "the longest session", null=NO_REASON, name="maximum_ps"),
+    attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
+    attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
+)
+NOTE: Figure[InferencePage] = attribute("note", WORDS, "what the sessions are, in a sentence or two")
