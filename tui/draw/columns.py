@@ -1,10 +1,12 @@
-"""Graphs with a column a step: which steps the columns stand for, and the names below them."""
+"""Pages with a graph of steps: the card of their time, which steps the columns stand for, and the names below them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tpuprof.parsers.steps.model import StepTime
+from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
@@ -13,6 +15,45 @@ AXIS = 9
 
 WIDEST = 14
 """Cells of the widest column, gap included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the user points: a step, an op, a finding, each an index or None."""
+
+    step: int | None = None
+    op: int | None = None
+    finding: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A page in lines; where its graph begins and ends and its ops begin, -1 for what is not shown."""
+
+    lines: tuple[Line, ...]
+    first_step_line: int
+    last_step_line: int
+    first_op_line: int
+
+
+def step_time_card(time: StepTime | None, glyphs: Glyphs, gap: str = " ") -> list[list[Span]]:
+    """Three rows: what the figure is, the median and how many steps there are, and their range.
+
+    Args:
+        gap: between the median and the number of steps.
+    """
+    if time is None:
+        return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
+    ascii_only, inferred = glyphs.name == "ascii", time.source != "steps"
+    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
+    return [
+        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
+        [
+            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
+            (f"{gap}n={time.count}", "dim"),
+        ],
+        [(f" {low} {glyphs.dash} {high}", "text")],
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +102,27 @@ def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Column
     starts = range(0, count, group)
     largest = tuple(max(range(a, min(a + group, count)), key=lambda at: sizes[at]) for a in starts)
     return Columns(largest, group, 0)
+
+
+def graph_lines(
+    columns: Columns, height: int, top: str, cell: Callable[[int, int], Span], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """The rows of a graph, from the top down.
+
+    Args:
+        top: what stands at the top of the axis, which begins at 0.
+        cell: draws a cell of a step in a row; it fills the column.
+    """
+    pitch, bar = columns.pitch(width), columns.bar(width)
+    lines = []
+    for row in range(height):
+        label = top if row == 0 else "0" if row == height - 1 else ""
+        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+        for step in columns.shown:
+            text, key = cell(step, row)
+            line += [(text * bar, key), (" " * (pitch - bar), "text")]
+        lines.append(fit(line, width, glyphs))
+    return lines
 
 
 def names_line(

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
 
 WIDE = 110
 """Cells from which on the page shows more columns."""
@@ -166,6 +166,25 @@ def shortened(lines: Sequence[Line], height: int, width: int, glyphs: Glyphs) ->
     rest = len(lines) - height + 1
     more = f"{glyphs.ellipsis} {rest} more line{'s' * (rest != 1)}: Enter"
     return [*lines[: height - 1], fit([(" " * max(0, width - len(more) - 1), "text"), (more, "dim")], width, glyphs)]
+
+
+def cut_after(lines: Sequence[Line], most: int, width: int, glyphs: Glyphs, key: str = "") -> list[Line]:
+    """At most so many lines of a text; the end of the last one says how many more there are, and the key for them."""
+    if len(lines) <= most:
+        return list(lines)
+    if most < 1:
+        return []
+    hidden = len(lines) - most
+    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}{key and f', {key}'})"
+    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
+    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+
+
+def rows_around(cursor: int | None, count: int, most: int | None) -> range:
+    """At most so many of the rows of a list: the first ones, or those up to the cursor."""
+    shown = count if most is None else min(most, count)
+    begin = max(0, min(cursor or 0, count - 1) - shown + 1)
+    return range(begin, begin + shown)
 
 
 _LABEL = 22

@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from textual.events import Resize
 
+from tpuprof.tui.draw.columns import Frame
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.line_canvas import Look
@@ -28,26 +29,6 @@ class Place:
 
     panel: Panel
     index: int
-
-
-class ComposedPage(Protocol):
-    """Where a composed page has its graph and its list; -1 for what is not shown."""
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The whole page."""
-
-    @property
-    def first_step_line(self) -> int:
-        """Where the graph begins."""
-
-    @property
-    def last_step_line(self) -> int:
-        """Where it ends."""
-
-    @property
-    def first_op_line(self) -> int:
-        """Where the list begins."""
 
 
 class Named(Protocol):
@@ -110,7 +91,7 @@ class GraphTab(Tab, Generic[P]):
         self.scroll_lines_to(0)
         self.redraw()
 
-    def _drawn(self, page: ComposedPage) -> Sequence[Line]:
+    def _drawn(self, page: Frame) -> Sequence[Line]:
         """The lines of a page, after noting where its parts are."""
         self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
         self._last_step_line = page.last_step_line

@@ -13,9 +13,23 @@ from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.columns import Cursor, Frame, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, beside, clean, cut_middle, fit, note_lines, rule, wrap
-from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey, plain
+from tpuprof.tui.draw.layout import (
+    NARROW,
+    TALL,
+    WIDE,
+    beside,
+    clean,
+    cut_after,
+    cut_middle,
+    fit,
+    note_lines,
+    rows_around,
+    rule,
+    wrap,
+)
+from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.input.fields import BREAKDOWN
 from tpuprof.tui.pages.input.waits import wait_detail, wait_graph
 
@@ -47,30 +61,13 @@ _DEEPEST = 8
 """Stages by which a row is indented at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputCursor:
-    """Where the user points: a step, a row of the op table, each an index or None."""
-
-    step: int | None = None
-    op: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputFrame:
-    """The page in lines; where the graph begins and ends and the op table begins, -1 for what is not shown."""
-
-    lines: tuple[Line, ...]
-    first_step_line: int
-    last_step_line: int
-    first_op_line: int
-
-
 # --- headline ------------------------------------------------------------------------------------------------------
 
 
 def input_headline(page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Three rows of cards: step time, the share of it that waits for input, and the worst step."""
-    cards = [_time_card(page, glyphs), _wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
+    cards = [step_time_card(page.step_time, glyphs)]
+    cards += [_wait_card(page, glyphs), _range_card(page, glyphs), _worst_card(page, glyphs)]
     if width < NARROW:
         del cards[2]
     widths = [width * share // 80 for share in (_CARDS if width >= NARROW else _FEW_CARDS)]
@@ -90,22 +87,6 @@ _FEW_CARDS = (28, 28)
 def _apart(row: list[Span], width: int, glyphs: Glyphs) -> Line:
     """A card's row with a blank behind it."""
     return (*fit(row, width - 1, glyphs), (" ", "text"))
-
-
-def _time_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
-    ascii_only, time = glyphs.name == "ascii", page.step_time
-    if time is None:
-        return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-    inferred = time.source != "steps"
-    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
-    return [
-        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
-        [
-            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
-            (f" n={time.count}", "dim"),
-        ],
-        [(f" {low} {glyphs.dash} {high}", "text")],
-    ]
 
 
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -178,12 +159,7 @@ def input_verdict(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int
     lines = wrap(statement, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
     for sentence in advice:
         lines += wrap(sentence, width, "text", glyphs, [(f" {glyphs.arrow} ", "key")])
-    if most is None or len(lines) <= most:
-        return lines
-    hidden = len(lines) - most
-    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}, w)"
-    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
-    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+    return lines if most is None else cut_after(lines, most, width, glyphs, "w")
 
 
 # --- the host ------------------------------------------------------------------------------------------------------
@@ -255,11 +231,8 @@ def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | N
     kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
     room = _name_room(page, width)
     lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
-    shown = len(page.stages) if most is None else min(most, len(page.stages))
-    first = max(0, min(cursor or 0, len(page.stages) - 1) - shown + 1)
-    for at in range(first, first + shown):
-        lines.append(_op_row(page, at, at == cursor, width, glyphs))
-    return lines
+    shown = rows_around(cursor, len(page.stages), most)
+    return [*lines, *(_op_row(page, row, row == cursor, width, glyphs) for row in shown)]
 
 
 def _name_room(page: InputPipelinePage, width: int) -> int:
@@ -334,12 +307,10 @@ _SCALED = 0.01
 
 def input_pipeline(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs = BLOCK) -> list[Line]:
     """The whole page; with a height, its graph and table are made to fit and the notes come below."""
-    return list(compose_input(page, width, height, glyphs, InputCursor()).lines)
+    return list(compose_input(page, width, height, glyphs, Cursor()).lines)
 
 
-def compose_input(
-    page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs, cursor: InputCursor
-) -> InputFrame:
+def compose_input(page: InputPipelinePage, width: int, height: int | None, glyphs: Glyphs, cursor: Cursor) -> Frame:
     """Puts the page together. Notes may lie below the screen's end."""
     tall = height is None or height >= TALL
     lines: list[Line] = input_headline(page, width, glyphs)
@@ -364,7 +335,7 @@ def compose_input(
         lines += op_rows(page, width, glyphs, cursor.op, shown)
     notes = input_notes(page, width, glyphs)
     lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes] if notes else []
-    return InputFrame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
+    return Frame(tuple(fit(line, width, glyphs) for line in lines), first_step, last_step, first_op)
 
 
 def _graph_rows(room: int, around: int, ops: int) -> int:

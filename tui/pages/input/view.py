@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage, StepWait
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.input.drawing import InputCursor, compose_input, figure_notes, input_verdict
+from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict
 from tpuprof.tui.pages.input.waits import wait_detail
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
@@ -71,7 +72,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         glyphs = self.look.glyphs
         if self._page is None:
             return state_lines(self._state, width, height, glyphs)
-        return self._drawn(compose_input(self._page, width, height, glyphs, InputCursor(self._step, self._op)))
+        return self._drawn(compose_input(self._page, width, height, glyphs, Cursor(self._step, self._op)))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.pages.input.model import StepWait
-from tpuprof.tui.draw.columns import AXIS, Columns, columns_of, names_line
+from tpuprof.tui.draw.columns import Columns, columns_of, graph_lines, names_line
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
@@ -30,22 +30,15 @@ def wait_graph(steps: Sequence[StepWait], width: int, height: int, glyphs: Glyph
 
     A column is solid up to the mean over the cores, and light from there up to the core that waits most.
     """
-    columns = wait_columns(steps, width, cursor)
-    chosen = [steps[at] for at in columns.shown]
-    pitch, bar = columns.pitch(width), columns.bar(width)
-    top = axis_top(steps)
-    lines = []
-    for row in range(height):
-        label = f"{top}%" if row == 0 else ("0" if row == height - 1 else "")
-        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
+    columns, top = wait_columns(steps, width, cursor), axis_top(steps)
+
+    def cell(step: int, row: int) -> Span:
         low, high = top * (height - 1 - row) / height, top * (height - row) / height
-        for step in chosen:
-            text, key = _cell(step, low, high, glyphs)
-            line += [(text * bar, key), (" " * (pitch - bar), "text")]
-        lines.append(fit(line, width, glyphs))
+        return _cell(steps[step], low, high, glyphs)
+
+    lines = graph_lines(columns, height, f"{top}%", cell, width, glyphs)
     names = [step.name for step in steps]
-    lines.append(names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs))
-    return lines
+    return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
 
 
 def _cell(step: StepWait, low: float, high: float, glyphs: Glyphs) -> Span:

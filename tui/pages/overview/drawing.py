@@ -7,10 +7,10 @@ profile cannot tell. `compose` fits the page to a screen; the report draws it wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
+from tpuprof.tui.draw.columns import Cursor, Frame
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rule
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
@@ -19,26 +19,6 @@ from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
 from tpuprof.tui.report.fields import short_names
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """Where the user points: a step, an op, a finding, each an index or None."""
-
-    step: int | None = None
-    op: int | None = None
-    finding: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The page in lines; where the step graph begins and ends and the top ops begin, -1 for what is not shown."""
-
-    lines: tuple[Line, ...]
-    first_step_line: int
-    last_step_line: int
-    first_op_line: int
-
 
 # --- device time by class ------------------------------------------------------------------------------------------
 

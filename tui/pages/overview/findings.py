@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import clean, cut, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut, fit, rows_around, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.overview.fields import worth
 
@@ -62,13 +62,12 @@ def findings_table(
         with_evidence: what each rests on stands below it.
     """
     findings = page.findings
-    shown = len(findings) if most is None else min(most, len(findings))
-    first = max(0, min(cursor or 0, len(findings) - 1) - shown + 1)
     places = [_where(finding, page, width, glyphs) for finding in findings]
     room = max(map(len, places), default=0)
     lines: list[Line] = []
-    for at, finding in enumerate(findings[first : first + shown], first):
-        lines.append(_row(at, finding, f"  {places[at]:<{room}}", at == cursor, width, glyphs))
+    for row in rows_around(cursor, len(findings), most):
+        finding = findings[row]
+        lines.append(_row(row, finding, f"  {places[row]:<{room}}", row == cursor, width, glyphs))
         if with_evidence:
             for sentence in finding.evidence:
                 lines += wrap(sentence, width, "dim", glyphs, [("     ", "text")])

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.model import GenericBreakdown, StepTime
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import beside, clean, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
+from tpuprof.tui.draw.columns import step_time_card
+from tpuprof.tui.draw.format import count, duration, percent
+from tpuprof.tui.draw.layout import beside, clean, cut_after, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
 # --- headline ------------------------------------------------------------------------------------------------------
 
@@ -64,21 +65,10 @@ def _gpu_cards(page: Overview) -> list[_Card]:
 
 
 def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
-    if time is None:
-        rows: list[list[Span]] = [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-        return [fit(row, width, glyphs) for row in rows]
-    inferred = time.source != "steps"
-    low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
-    deviation = f"{glyphs.sigma} {duration(time.standard_deviation_ps, ascii_only)}" if width >= 34 else ""
-    rows = [
-        [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
-        [
-            (f" {'~' if inferred else ''}{duration(time.median_ps, ascii_only, 4)}", "strong"),
-            (f"  n={time.count}", "dim"),
-        ],
-        [(f" {low} {glyphs.dash} {high}  ", "text"), (deviation, "dim")],
-    ]
+    rows = step_time_card(time, glyphs, gap="  ")
+    if time is not None and width >= 34:
+        deviation = duration(time.standard_deviation_ps, glyphs.name == "ascii")
+        rows[2] += [("  ", "text"), (f"{glyphs.sigma} {deviation}", "dim")]
     return [fit(row, width, glyphs) for row in rows]
 
 
@@ -143,19 +133,7 @@ def verdict(
     if most is None:
         return words + advice
     kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
-    return _shortened(words, kept, width, glyphs) + _shortened(advice, most - min(kept, len(words)), width, glyphs)
-
-
-def _shortened(lines: list[Line], most: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """At most so many lines; where some are left out, the last one kept says so."""
-    if len(lines) <= most:
-        return lines
-    if most < 1:
-        return []
-    hidden = len(lines) - most
-    more = f"{glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)})"
-    last = plain(lines[most - 1])[: width - len(more) - 1].rstrip()
-    return [*lines[: most - 1], fit([(f"{last} ", "text"), (more, "dim")], width, glyphs)]
+    return cut_after(words, kept, width, glyphs) + cut_after(advice, most - min(kept, len(words)), width, glyphs)
 
 
 def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:

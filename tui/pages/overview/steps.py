@@ -8,7 +8,7 @@ from statistics import median
 
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
-from tpuprof.tui.draw.columns import AXIS, Columns, columns_of, names_line
+from tpuprof.tui.draw.columns import Columns, columns_of, graph_lines, names_line
 from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.layout import clean, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
@@ -90,7 +90,7 @@ def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, flo
     return max(inside, key=lambda key: inside[key]), filled / (high - low) if high > low else 0.0
 
 
-def _column(step: Step, tallest: float, height: int, width: int, glyphs: Glyphs) -> list[Span]:
+def _column(step: Step, tallest: float, height: int, glyphs: Glyphs) -> list[Span]:
     """The cells of one step's column, from the top down."""
     parts = step_parts(step)
     whole = sum(part.size for part in parts)
@@ -100,10 +100,10 @@ def _column(step: Step, tallest: float, height: int, width: int, glyphs: Glyphs)
         key, filled = _cell(scaled, tallest * (row - 1) / height, tallest * row / height)
         if glyphs.letters:
             drawn = filled >= 0.5 or (row == 1 and filled > 0)
-            cells.append(((_LETTER[key] if drawn else " ") * width, key))
+            cells.append((_LETTER[key] if drawn else " ", key))
         else:
             eighths = max(1, round(filled * 8)) if filled > 0 else 0
-            cells.append((glyphs.column[eighths] * width, key))
+            cells.append((glyphs.column[eighths], key))
     return cells
 
 
@@ -115,20 +115,12 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
     if not steps:
         return [fit([(" no steps in this profile", "dim")], width, glyphs)]
     columns = columns_of([step.duration_ps for step in steps], width, cursor)
-    chosen = [steps[at] for at in columns.shown]
-    pitch, bar = columns.pitch(width), columns.bar(width)
-    tallest = float(max(step.duration_ps for step in chosen))
-    drawn = [_column(step, tallest, height, bar, glyphs) for step in chosen]
-    lines = []
-    for row in range(height):
-        label = duration(tallest, glyphs.name == "ascii") if row == 0 else ("0" if row == height - 1 else "")
-        line: list[Span] = [(f"{label:>{AXIS - 2}} ", "dim"), (glyphs.vertical, "rule")]
-        for column in drawn:
-            line += [column[row], (" " * (pitch - bar), "text")]
-        lines.append(fit(line, width, glyphs))
+    tallest = float(max(steps[shown].duration_ps for shown in columns.shown))
+    drawn = {shown: _column(steps[shown], tallest, height, glyphs) for shown in columns.shown}
+    top = duration(tallest, glyphs.name == "ascii")
+    lines = graph_lines(columns, height, top, lambda step, row: drawn[step][row], width, glyphs)
     names = [step.name for step in steps]
-    lines.append(names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs))
-    return lines
+    return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
 
 
 def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.pages.overview.drawing import Cursor, compose
+from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey

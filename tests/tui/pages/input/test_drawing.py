@@ -13,10 +13,9 @@ from tests.support.golden import check_golden
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import StepWait
-from tpuprof.tui.draw.columns import AXIS
+from tpuprof.tui.draw.columns import AXIS, Cursor
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
-    InputCursor,
     compose_input,
     host_bars,
     input_pipeline,
@@ -44,7 +43,7 @@ def test_frames(page: str, glyphs: str, size: str) -> None:
 
 
 def test_a_frame_with_both_cursors() -> None:
-    drawn = compose_input(input_bound_page(), 120, 36, BLOCK, InputCursor(step=1, op=3))
+    drawn = compose_input(input_bound_page(), 120, 36, BLOCK, Cursor(step=1, op=3))
     check_golden(GOLDEN / "input-cursor-block-120x36.txt", frame(list(drawn.lines)))
     assert plain(drawn.lines[drawn.first_op_line + 3])[0] == BLOCK.mark
     assert any(plain(line).startswith(" step 101 ") for line in drawn.lines[drawn.first_step_line :])
@@ -63,7 +62,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
     page = INPUT_PAGES[name]()
-    cursor = InputCursor(
+    cursor = Cursor(
         step if 0 <= step < len(page.steps) else None,
         op if 0 <= op < len(page.stages) else None,
     )
@@ -96,7 +95,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
         breakdown=None,
     )
     for glyphs in (BLOCK, ASCII):
-        for line in compose_input(page, 90, 30, glyphs, InputCursor(2, 1)).lines:
+        for line in compose_input(page, 90, 30, glyphs, Cursor(2, 1)).lines:
             text = plain(line)
             assert len(text) == 90
             assert text.isprintable()
@@ -104,7 +103,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
 
 
 def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:
-    drawn = compose_input(input_bound_page(), 80, 21, BLOCK, InputCursor())
+    drawn = compose_input(input_bound_page(), 80, 21, BLOCK, Cursor())
     assert 0 < drawn.first_step_line < drawn.first_op_line
     shown = [plain(line) for line in drawn.lines[:21]]
     assert any("worst: step 103" in line for line in shown)
@@ -209,7 +208,7 @@ def test_names_take_what_they_need_and_no_more(width: int) -> None:
 @pytest.mark.parametrize("height", [26, 36])
 def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -> None:
     page = input_bound_page()
-    found = compose_input(page, 120, height, BLOCK, InputCursor())
+    found = compose_input(page, 120, height, BLOCK, Cursor())
     rows = found.last_step_line - found.first_step_line - 1
     shown = sum("batched_device_put" in plain(line) for line in found.lines[:height])
     assert rows >= 4 and (shown or rows == 4)
@@ -232,7 +231,7 @@ def test_a_program_that_is_bound_by_another_figure_is_not_said_to_wait_for_nothi
 def test_a_graph_of_nothing_is_low() -> None:
     page = input_bound_page()
     calm = replace(page, steps=tuple(replace(step, percent_maximum=0.0, core=None) for step in page.steps))
-    found = compose_input(calm, 120, None, BLOCK, InputCursor())
+    found = compose_input(calm, 120, None, BLOCK, Cursor())
     assert found.last_step_line - found.first_step_line == 3
 
 

@@ -17,10 +17,9 @@ from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
 from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.columns import AXIS, columns_of
+from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.overview.drawing import (
-    Cursor,
     cells_of,
     class_bar,
     compose,

@@ -13,8 +13,9 @@ from tests.support.golden import check_golden
 from tests.support.made.pages import MS, device_less_overview, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.overview.drawing import Cursor, compose
+from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, findings_table, goes_somewhere
 
 GOLDEN = Path(__file__).parent / "golden"
