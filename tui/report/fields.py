@@ -319,6 +319,11 @@ def markdown_rows(table: Table[Source], source: Source, rows: Rows, keys: Sequen
     return [list(row) for row in zip(*cells, strict=True)]
 
 
+def row_words(table: Table[Source], keys: Sequence[str], source: Source, row: int, ascii_only: bool) -> list[str]:
+    """Some fields of one row as people read them on the screen."""
+    return [one.unit.words(_values(_stored(one, source, [row]))[0], ascii_only) for one in table.chosen(keys)]
+
+
 def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
     """Headings and figures as people read them."""
     return [(one.heading, one.unit.words(one.read(source), False)) for one in figures if one.heading]

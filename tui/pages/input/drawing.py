@@ -14,7 +14,7 @@ from tpuprof.parsers.pages.input.model import InfeedPercent, InputPipelinePage
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import Cursor, Frame, step_time_card
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import (
     NARROW,
     TALL,
@@ -30,8 +30,9 @@ from tpuprof.tui.draw.layout import (
     wrap,
 )
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.input.fields import BREAKDOWN
+from tpuprof.tui.pages.input.fields import BREAKDOWN, OPS
 from tpuprof.tui.pages.input.waits import wait_detail, wait_graph
+from tpuprof.tui.report.fields import row_words
 
 _PARTS: Mapping[str, tuple[str, StyleKey]] = {
     "Enqueue": ("enqueue", "class.host"),
@@ -227,12 +228,18 @@ def op_rows(page: InputPipelinePage, width: int, glyphs: Glyphs, cursor: int | N
     Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
     """
     wide = width >= WIDE
-    heading = f"{'count':>7} {'total':>8} " + (f"{'total %':>7} " if wide else "") + f"{'self':>8} {'self %':>6}"
+    heading = " ".join(f"{OPS.by_key[key].heading:>{cells}}" for key, cells in _figure_cells(width).items())
     kind = f"{'category':<18} " if wide else f"{'category':<10} " * (width >= NARROW)
     room = _name_room(page, width)
     lines = [fit([(f" {'op':<{room}} {kind}{heading}", "dim")], width, glyphs)]
     shown = rows_around(cursor, len(page.stages), most)
     return [*lines, *(_op_row(page, row, row == cursor, width, glyphs) for row in shown)]
+
+
+def _figure_cells(width: int) -> dict[str, int]:
+    """Cells of the figures that a screen of this width shows, by key."""
+    share = {"total_time_percent": 7} if width >= WIDE else {}
+    return {"count": 7, "total_time_ms": 8, **share, "self_time_ms": 8, "self_time_percent": 6}
 
 
 def _name_room(page: InputPipelinePage, width: int) -> int:
@@ -248,9 +255,9 @@ def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
     short, style = _PARTS[op.category]
     category = f"{op.category:<18} " if wide else f"{short:<10} " * (width >= NARROW)
-    figures = f"{count(op.occurrences):>7} {duration(op.total_ps, ascii_only):>8} "
-    figures += f"{percent(op.total_percent):>7} " if wide else ""
-    figures += f"{duration(op.self_ps, ascii_only):>8} {percent(op.self_percent):>6}"
+    cells = _figure_cells(width)
+    words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
+    figures = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
     return fit(
         [
             (glyphs.mark if selected else " ", "mark"),

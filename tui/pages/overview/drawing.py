@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import Cursor, Frame
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, flop_rate, percent
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rule
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, clean, cut_middle, fit, note_lines, rows_around, rule
 from tpuprof.tui.draw.spans import BLOCK, CLASS_LETTER, Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.overview.fields import FIGURES, findings_heading
+from tpuprof.tui.pages.overview.fields import FIGURES, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
-from tpuprof.tui.report.fields import short_names
+from tpuprof.tui.report.fields import row_words, short_names
 
 # --- device time by class ------------------------------------------------------------------------------------------
 
@@ -84,18 +84,26 @@ def top_ops_table(
     """
     if not top_ops:
         return [fit([(" no ops", "dim")], width, glyphs)]
-    wide = width >= WIDE
-    heading = f"{'self %':>6}" + (f" {'cumul.':>7}" if wide else "") + f" {'self time':>9}"
-    heading += f" {'count':>7} {'FLOP/s':>6}" if width >= NARROW else ""
-    heading += f"  {'category':<20}" if wide else ""
+    columns = _op_columns(width)
+    heading = " ".join(f"{title:>{cells}}" for title, cells in columns.values())
+    heading += f"  {'category':<20}" if width >= WIDE else ""
     lines = [fit([(f"   {'':<8}{heading}  op", "dim")], width, glyphs)]
     largest = max(op.self_time_percent for op in top_ops) or 1.0
     prefix = shared_prefix([op.name for op in top_ops])
-    shown = len(top_ops) if most is None else min(most, len(top_ops))
-    first = max(0, min(cursor or 0, len(top_ops) - 1) - shown + 1)
-    for at, op in enumerate(top_ops[first : first + shown], first):
-        lines.append(_op_row(op, op.name.removeprefix(prefix), largest, at == cursor, width, glyphs))
+    for row in rows_around(cursor, len(top_ops), most):
+        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.name == "ascii")
+        figures = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
+        name = top_ops[row].name.removeprefix(prefix)
+        lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, width, glyphs))
     return lines
+
+
+def _op_columns(width: int) -> dict[str, tuple[str, int]]:
+    """Title and cells of the figures that a screen of this width shows, by key."""
+    columns = {"self_time_percent": ("self %", 6)}
+    columns |= {"cumulative_percent": ("cumul.", 7)} if width >= WIDE else {}
+    columns |= {"self_time_ps": ("self time", 9)}
+    return columns | ({"occurrences": ("count", 7), "gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {})
 
 
 def shared_prefix(names: Sequence[str]) -> str:
@@ -111,15 +119,11 @@ def shared_prefix(names: Sequence[str]) -> str:
     return "".join(shared)
 
 
-def _op_row(op: TopOp, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    ascii_only, wide = glyphs.name == "ascii", width >= WIDE
+def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    ascii_only = glyphs.name == "ascii"
     filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
-    figures = f"{percent(op.self_time_percent):>6}" + (f" {percent(op.cumulative_percent):>7}" if wide else "")
-    figures += f" {duration(op.self_time_ps, ascii_only):>9}"
-    if width >= NARROW:
-        figures += f" {count(op.occurrences):>7} {flop_rate(op.gflops_per_second):>6}"
     figures += "  "
-    if wide:
+    if width >= WIDE:
         category = clean(op.hlo_category or "unknown", ascii_only)
         figures += f"{cut_middle(category, 20, glyphs):<20}  "
     room = max(1, width - 11 - len(figures))
