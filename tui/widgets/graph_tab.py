@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -16,9 +16,6 @@ from tpuprof.tui.widgets.states import Searching, State
 from tpuprof.tui.widgets.tab import Tab
 
 Panel = Literal["findings", "ops", "steps"]
-
-P = TypeVar("P")
-"""A page."""
 
 _PANELS: tuple[Panel, ...] = ("findings", "ops", "steps")
 
@@ -39,8 +36,23 @@ class Named(Protocol):
         """Its name."""
 
 
+class GraphPage(Protocol):
+    """A page with steps."""
+
+    @property
+    def steps(self) -> Sequence[Named]:
+        """In order of time."""
+
+
+P = TypeVar("P", bound=GraphPage)
+"""A page."""
+
+
 class GraphTab(Tab, Generic[P]):
     """A tab with a cursor over steps and another one over what is listed below."""
+
+    TITLES: ClassVar[Mapping[Panel, str]] = {}
+    """What a finding, op or step is called where it is shown in full."""
 
     MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures are called and mean, for help."""
@@ -52,6 +64,8 @@ class GraphTab(Tab, Generic[P]):
         self._panel: Panel = "ops"
         self._step: int | None = None
         self._op = 0
+        self._finding = 0
+        self._list: Panel = "ops"
         self._first_op_line = -1
         self._first_step_line = -1
         self._last_step_line = -1
@@ -60,17 +74,24 @@ class GraphTab(Tab, Generic[P]):
 
     # --- what a page has of its own
 
-    @property
-    def place(self) -> Place | None:
-        """Where the cursor is."""
+    def _op_names(self, page: P) -> Sequence[str]:
+        """The names of the ops that are listed."""
+        raise NotImplementedError
+
+    def _finding_count(self, page: P) -> int:
+        """How many findings there are."""
+        return 0
+
+    def _first_panel(self, page: P) -> Panel:
+        """The panel whose first entry shows with all that stands above it."""
+        return "ops"
+
+    def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """All there is to say about what is under the cursor."""
         raise NotImplementedError
 
     def find(self, text: str) -> tuple[Place, ...]:
         """Places whose words hold a text, in the order of the panels; case does not matter."""
-        raise NotImplementedError
-
-    def _go(self, place: Place) -> None:
-        """Moves the cursor."""
         raise NotImplementedError
 
     # --- what they share
@@ -84,6 +105,61 @@ class GraphTab(Tab, Generic[P]):
     def has_page(self) -> bool:
         """Whether a page is shown, rather than a state."""
         return self._page is not None
+
+    @property
+    def place(self) -> Place | None:
+        """Where the cursor is."""
+        page, panel = self._page, self._panel
+        index = self._step if panel == "steps" else self._finding if panel == "findings" else self._op
+        return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
+
+    def _count(self, page: P, panel: Panel) -> int:
+        if panel == "findings":
+            return self._finding_count(page)
+        return len(page.steps if panel == "steps" else self._op_names(page))
+
+    def _selected(self, panel: Panel) -> int | None:
+        """Index of what is under the cursor in a panel; None where the cursor is not in it."""
+        place = self.place
+        return place.index if place is not None and place.panel == panel else None
+
+    @property
+    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
+        """What is under the cursor, in full."""
+        place = self.place
+        return None if place is None else (self.TITLES[place.panel], self.detail_lines)
+
+    def _keep_cursors(self, old: P | None, new: P) -> None:
+        """Stays on the same op and step where the new page has them; forgets what was searched for."""
+        self._step = None if old is None else same_step(old.steps, new.steps, self._step)
+        before = self._op_names(old) if old is not None else ()
+        names = self._op_names(new)
+        is_kept = self._op < len(before) and before[self._op] in names
+        self._op = names.index(before[self._op]) if is_kept else 0
+        self._matches, self._match = (), -1
+
+    def show_step(self, name: str) -> None:
+        """Moves to the step of that name, where there is one."""
+        index = step_at(self._page.steps, name) if self._page is not None else None
+        if index is not None:
+            self._go(Place("steps", index))
+
+    def _go(self, place: Place) -> None:
+        """Moves the cursor."""
+        page = self._page
+        if page is None:
+            return
+        self._panel = place.panel
+        index = max(0, min(place.index, self._count(page, place.panel) - 1))
+        if place.panel == "steps":
+            self._step = index
+        else:
+            self._list = place.panel
+            if place.panel == "findings":
+                self._finding = index
+            else:
+                self._op = index
+        self._show_place(place, is_first=self.place == Place(self._first_panel(page), 0))
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from tpuprof.parsers.pages.input.model import InputOp, InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict
-from tpuprof.tui.pages.input.waits import wait_detail
+from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.graph_tab import GraphTab, Place, same_step, step_at, steps_named
+from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place, steps_named
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import state_lines
 
@@ -49,20 +49,22 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
     """Shows an input pipeline page, or the state of loading one."""
 
     MEANINGS = MEANINGS
+    TITLES: ClassVar[Mapping[Panel, str]] = {"ops": "Input op", "steps": "Step"}
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self._wanted_step = ""
+
+    def _op_names(self, page: InputPipelinePage) -> Sequence[str]:
+        return [page.ops[stage.op].name for stage in page.stages]
 
     # --- what it shows
 
     def show_page(self, page: InputPipelinePage) -> None:
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, page
-        self._op = _same_op(old, page, self._op)
-        self._step = None if old is None else same_step(old.steps, page.steps, self._step)
+        self._keep_cursors(old, page)
         self._panel = "ops" if page.stages else "steps"
-        self._matches, self._match = (), -1
         self.redraw()
         if self._wanted_step:
             self.show_step(self._wanted_step)
@@ -92,12 +94,6 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         return []
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
-        """The step or op under the cursor, in full."""
-        place = self.place
-        return None if place is None else ("Step" if place.panel == "steps" else "Input op", self.detail_lines)
-
-    @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """Keys for what there is to move over."""
         page = self._page
@@ -112,23 +108,14 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         return step.name if step is not None else op.name if op is not None else None
 
     @property
-    def place(self) -> Place | None:
-        """Where the cursor is."""
-        if self._selected_step is not None and self._step is not None:
-            return Place("steps", self._step)
-        return Place("ops", self._op) if self._selected_op is not None else None
-
-    @property
     def _selected_step(self) -> StepWait | None:
-        if self._page is None or self._panel != "steps" or self._step is None:
-            return None
-        return self._page.steps[self._step]
+        index = self._selected("steps")
+        return self._page.steps[index] if self._page is not None and index is not None else None
 
     @property
     def _selected_op(self) -> InputOp | None:
-        if self._page is None or self._panel != "ops" or not self._page.stages:
-            return None
-        return self._page.ops[self._page.stages[self._op].op]
+        index, page = self._selected("ops"), self._page
+        return page.ops[page.stages[index].op] if page is not None and index is not None else None
 
     def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """The verdict, all that is to do, and what the figures are of, for the notes."""
@@ -163,21 +150,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
     def show_step(self, name: str) -> None:
         """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
-        if self._page is not None:
-            at = step_at(self._page.steps, name)
-            if at is not None:
-                self._go(Place("steps", at))
-
-    def _go(self, place: Place) -> None:
-        page = self._page
-        if page is None:
-            return
-        self._panel = place.panel
-        if place.panel == "steps":
-            self._step = max(0, min(place.index, len(page.steps) - 1))
-        else:
-            self._op = max(0, min(place.index, len(page.stages) - 1))
-        self._show_place(place, is_first=place.panel == "ops" and self._op == 0)
+        super().show_step(name)
 
     def find(self, text: str) -> tuple[Place, ...]:
         """Ops by name or category, steps by name."""
@@ -190,13 +163,6 @@ def find_input(page: InputPipelinePage, text: str) -> tuple[Place, ...]:
     ops = [page.ops[stage.op] for stage in page.stages]
     places = [Place("ops", at) for at, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
     return (*places, *steps_named(page.steps, text))
-
-
-def _same_op(old: InputPipelinePage | None, new: InputPipelinePage, index: int) -> int:
-    if old is None or index >= len(old.stages):
-        return 0
-    name = old.ops[old.stages[index].op].name
-    return next((at for at, stage in enumerate(new.stages) if new.ops[stage.op].name == name), 0)
 
 
 # --- one op or step in full ----------------------------------------------------------------------------------------

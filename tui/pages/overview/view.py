@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.tui.draw.columns import Cursor
@@ -14,8 +14,7 @@ from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
-from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place, same_step, step_at, steps_named
-from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place, steps_named
 from tpuprof.tui.widgets.states import state_lines
 
 if TYPE_CHECKING:
@@ -49,24 +48,28 @@ class OverviewTab(GraphTab[Overview]):
     """Shows an overview, or the state of loading one."""
 
     MEANINGS = MEANINGS
+    TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
-    def __init__(self, look: Look, *, id: str) -> None:
-        super().__init__(look, id=id)
-        self._list: Panel = "ops"
-        self._finding = 0
+    def _op_names(self, page: Overview) -> Sequence[str]:
+        return [op.name for op in page.top_ops]
+
+    def _finding_count(self, page: Overview) -> int:
+        return len(page.findings)
+
+    def _first_panel(self, page: Overview) -> Panel:
+        """What the cursor is on at first: the answer, if there is one."""
+        return "findings" if page.findings else "ops" if page.top_ops or not page.steps else "steps"
 
     # --- what it shows
 
     def show_page(self, page: Overview) -> None:
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, page
-        self._op = _same_op(old, page, self._op)
-        self._step = None if old is None else same_step(old.steps, page.steps, self._step)
+        self._keep_cursors(old, page)
         if old is None or not page.findings:
-            self._panel = _first_panel(page)
+            self._panel = self._first_panel(page)
             self._list = self._panel if self._panel != "steps" else "ops"
         self._finding = min(self._finding, max(0, len(page.findings) - 1))
-        self._matches, self._match = (), -1
         self.redraw()
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
@@ -100,12 +103,6 @@ class OverviewTab(GraphTab[Overview]):
         return []
 
     @property
-    def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
-        """The finding, step or op under the cursor, in full."""
-        place = self.place
-        return None if place is None else (_TITLES[place.panel], self.detail_lines)
-
-    @property
     def commands(self) -> tuple[str, ...]:
         """From an op to the same one in the ops tab, from a step to the timeline, from a finding to where to look."""
         finding = self.selected_finding
@@ -137,33 +134,21 @@ class OverviewTab(GraphTab[Overview]):
         return step.name if step is not None else op.name if op is not None else None
 
     @property
-    def place(self) -> Place | None:
-        """Where the cursor is."""
-        if self.selected_step is not None and self._step is not None:
-            return Place("steps", self._step)
-        if self.selected_finding is not None:
-            return Place("findings", self._finding)
-        return Place("ops", self._op) if self._selected_op is not None else None
-
-    @property
     def selected_step(self) -> Step | None:
         """The step under the cursor."""
-        if self._page is None or self._panel != "steps" or self._step is None:
-            return None
-        return self._page.steps[self._step]
+        index = self._selected("steps")
+        return self._page.steps[index] if self._page is not None and index is not None else None
 
     @property
     def selected_finding(self) -> Finding | None:
         """The finding under the cursor."""
-        if self._page is None or self._panel != "findings" or not self._page.findings:
-            return None
-        return self._page.findings[self._finding]
+        index = self._selected("findings")
+        return self._page.findings[index] if self._page is not None and index is not None else None
 
     @property
     def _selected_op(self) -> TopOp | None:
-        if self._page is None or self._panel != "ops" or not self._page.top_ops:
-            return None
-        return self._page.top_ops[self._op]
+        index = self._selected("ops")
+        return self._page.top_ops[index] if self._page is not None and index is not None else None
 
     # --- moving
 
@@ -197,36 +182,13 @@ class OverviewTab(GraphTab[Overview]):
         if self._panel == "steps" and page.steps:
             self._go(Place("steps", 0 if direction < 0 else len(page.steps) - 1))
         elif direction < 0:
-            self._go(Place(_first_panel(page), 0))
+            self._go(Place(self._first_panel(page), 0))
         elif page.top_ops:
             self._go(Place("ops", len(page.top_ops) - 1))
-
-    def show_step(self, name: str) -> None:
-        """Moves to the step of that name, where there is one."""
-        if self._page is not None:
-            at = step_at(self._page.steps, name)
-            if at is not None:
-                self._go(Place("steps", at))
-
-    def _go(self, place: Place) -> None:
-        page = self._page
-        if page is None:
-            return
-        self._panel = place.panel
-        if place.panel == "steps":
-            self._step = max(0, min(place.index, len(page.steps) - 1))
-        elif place.panel == "findings":
-            self._list, self._finding = "findings", max(0, min(place.index, len(page.findings) - 1))
-        else:
-            self._list, self._op = "ops", max(0, min(place.index, len(page.top_ops) - 1))
-        self._show_place(place, is_first=self.place == Place(_first_panel(page), 0))
 
     def find(self, text: str) -> tuple[Place, ...]:
         """Findings and ops by their words, steps by name."""
         return find(self._page, text) if self._page is not None else ()
-
-
-_TITLES: dict[Panel, str] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
 
 def find(page: Overview, text: str) -> tuple[Place, ...]:
@@ -239,15 +201,3 @@ def find(page: Overview, text: str) -> tuple[Place, ...]:
         if any(wanted in (words or "").casefold() for words in (op.name, op.category, op.hlo_category, op.op_class))
     ]
     return (*reasons, *ops, *steps_named(page.steps, text))
-
-
-def _first_panel(page: Overview) -> Panel:
-    """What the cursor is on at first: the answer, if there is one."""
-    return "findings" if page.findings else "ops" if page.top_ops or not page.steps else "steps"
-
-
-def _same_op(old: Overview | None, new: Overview, index: int) -> int:
-    if old is not None and index < len(old.top_ops):
-        name = old.top_ops[index].name
-        return next((at for at, op in enumerate(new.top_ops) if op.name == name), 0)
-    return 0

@@ -16,13 +16,16 @@ from tpuprof.parsers.pages.input.model import StepWait
 from tpuprof.tui.draw.columns import AXIS, Cursor
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
+    axis_top,
     compose_input,
     host_bars,
     input_pipeline,
     input_verdict,
     op_rows,
+    wait_columns,
+    wait_detail,
+    wait_graph,
 )
-from tpuprof.tui.pages.input.waits import axis_top, wait_columns, wait_detail, wait_graph
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
