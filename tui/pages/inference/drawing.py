@@ -49,14 +49,14 @@ def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[L
 def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Rows of cards: label, figure, and what it is of."""
     ascii_only = glyphs.name == "ascii"
-    at = {one.percentile: one.latency.total_ps for one in page.percentiles}
+    total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
     spread = UNKNOWN
     if page.minimum_ps is not None:
         spread = f"{duration(page.minimum_ps, ascii_only)} {glyphs.dash} {duration(page.maximum_ps, ascii_only)}"
     unit = "requests" if page.source == "requests" else "runs"
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(at.get(50.0), ascii_only, 4), "50%" if 50.0 in at else ""),
-        ("99%", duration(at.get(99.0), ascii_only, 4), _times(at, glyphs)),
+        ("MEDIAN", duration(total_ps.get(50.0), ascii_only, 4), "50%" if 50.0 in total_ps else ""),
+        ("99%", duration(total_ps.get(99.0), ascii_only, 4), _times(total_ps, glyphs)),
         ("AVERAGE", duration(page.average.total_ps if page.average else None, ascii_only, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
@@ -71,11 +71,11 @@ def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     return beside(blocks, rooms)
 
 
-def _times(at: dict[float, float], glyphs: Glyphs) -> str:
+def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
     """How many times the median the slow ones take."""
-    if not at.get(50.0):
+    if not total_ps.get(50.0):
         return ""
-    return f"{significant(at[99.0] / at[50.0])}{glyphs.times} median"
+    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median"
 
 
 def _rate(per_second: float | None) -> str:
@@ -160,8 +160,8 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """A heading and a row for each model or module."""
     is_module = page.source == "module runs"
     kind = "module" if is_module else "model"
-    shown = [at for at, percentile in enumerate(PERCENTILES) if width >= WIDE or percentile in (50.0, 99.0)]
-    heads = ["average", *(f"{PERCENTILES[at]:g}%" for at in shown), "longest"]
+    shown = [place for place, percentile in enumerate(PERCENTILES) if width >= WIDE or percentile in (50.0, 99.0)]
+    heads = ["average", *(f"{PERCENTILES[place]:g}%" for place in shown), "longest"]
     head = f" {'share':>6}  {'runs':>9}" + "".join(f"{name:>{_FIGURE}}" for name in heads)
     head += f"{'cores':>7}" if is_module and width >= WIDE else ""
     title = f"{kind.capitalize()}s"
@@ -171,7 +171,7 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     ]
     short = [row.name.partition("(")[0] for row in page.rows]
     for row, name in zip(page.rows, short, strict=True):
-        sizes = [row.average_ps, *(row.percentiles_ps[at] for at in shown), row.maximum_ps]
+        sizes = [row.average_ps, *(row.percentiles_ps[place] for place in shown), row.maximum_ps]
         figures = f" {percent(100 * row.fraction):>6}  {count(row.runs):>9}"
         figures += "".join(f"{_figure(size, glyphs):>{_FIGURE}}" for size in sizes)
         figures += f"{count(row.cores):>7}" if is_module and width >= WIDE else ""

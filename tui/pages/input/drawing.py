@@ -91,22 +91,22 @@ def _apart(row: list[Span], width: int, glyphs: Glyphs) -> Line:
 
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     label: list[Span] = [("WAITS FOR INPUT", "dim")]
-    found = page.infeed_percent
-    if found is None:
+    waiting = page.infeed_percent
+    if waiting is None:
         return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
-    key: StyleKey = "good" if found.average < 5 else "bad" if found.average >= 20 else "warn"
-    filled, empty = small_bar(found.average / 100, 12, glyphs)
-    return [label, [(percent(found.average), key), (" mean step", "dim")], [(filled, key), (empty, "rule")]]
+    key: StyleKey = "good" if waiting.average < 5 else "bad" if waiting.average >= 20 else "warn"
+    filled, empty = small_bar(waiting.average / 100, 12, glyphs)
+    return [label, [(percent(waiting.average), key), (" mean step", "dim")], [(filled, key), (empty, "rule")]]
 
 
 def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     label: list[Span] = [("OVER THE STEPS", "dim")]
-    found = page.infeed_percent
-    if found is None:
+    waiting = page.infeed_percent
+    if waiting is None:
         return [label, [(UNKNOWN, "dim")], []]
-    middle: list[Span] = [("median ", "dim"), (percent(found.median), "text")]
-    span = f"{percent(found.minimum)} {glyphs.dash} {percent(found.maximum)}"
-    return [label, [(span, "strong")], [*middle, (f" {glyphs.sigma} {percent(found.standard_deviation)}", "dim")]]
+    middle: list[Span] = [("median ", "dim"), (percent(waiting.median), "text")]
+    span = f"{percent(waiting.minimum)} {glyphs.dash} {percent(waiting.maximum)}"
+    return [label, [(span, "strong")], [*middle, (f" {glyphs.sigma} {percent(waiting.standard_deviation)}", "dim")]]
 
 
 def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -206,15 +206,15 @@ def _cell(step: StepWait, low: float, high: float, glyphs: Glyphs) -> Span:
 
 def _wanted_names(steps: Sequence[StepWait], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
     """The step under the cursor and the one that waits most."""
-    worst = max(columns.shown, key=lambda at: steps[at].percent_maximum or 0.0)
+    worst = max(columns.shown, key=lambda index: steps[index].percent_maximum or 0.0)
     wanted: list[tuple[int, StyleKey]] = [] if cursor is None else [(cursor, "cursor")]
     return [*wanted, (worst, "bad")] if steps[worst].percent_maximum else wanted
 
 
-def wait_detail(steps: Sequence[StepWait], at: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
+def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
     ascii_only = glyphs.name == "ascii"
-    step = steps[at]
+    step = steps[index]
     spans: list[Span] = [
         (" step " if is_cursor else " worst: step ", "dim"),
         (clean(step.name, ascii_only), "strong"),
@@ -319,8 +319,8 @@ def _name_room(page: InputPipelinePage, width: int) -> int:
     return max(8, min(width - (73 if width >= WIDE else 46 if width >= NARROW else 35), max(longest, _LEAST_NAME)))
 
 
-def _op_row(page: InputPipelinePage, at: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    stage, ascii_only, wide = page.stages[at], glyphs.name == "ascii", width >= WIDE
+def _op_row(page: InputPipelinePage, row: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
+    stage, ascii_only, wide = page.stages[row], glyphs.name == "ascii", width >= WIDE
     op, room = page.ops[stage.op], _name_room(page, width)
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)
@@ -448,9 +448,9 @@ def _steps(page: InputPipelinePage, width: int, rows: int, glyphs: Glyphs, curso
     if page.infeed_percent is None:
         why = page.unknown.get("device.infeed_percent", "")
         return wrap(f"unknown: {why}", width, "dim", glyphs, [(" ", "dim")])
-    at = cursor if cursor is not None else page.worst_step
+    index = cursor if cursor is not None else page.worst_step
     rows = LEAST_GRAPH if page.worst_step is None else rows
     graph = wait_graph(page.steps, width, rows, glyphs, cursor)
-    if at is None:
+    if index is None:
         return [*graph, fit([(" no step waits for input", "dim")], width, glyphs)]
-    return [*graph, wait_detail(page.steps, at, cursor is not None, width, glyphs)]
+    return [*graph, wait_detail(page.steps, index, cursor is not None, width, glyphs)]

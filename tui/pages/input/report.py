@@ -32,11 +32,11 @@ def json(page: InputPipelinePage, asked: Asked) -> str:
 
 
 def _reasons(page: InputPipelinePage) -> dict[str, str]:
-    found = figure_reasons(BEFORE_OPS)
+    why = figure_reasons(BEFORE_OPS)
     for explained, prefixes in EXPLAINED.items():
         if explained in page.unknown:
-            found |= {key: page.unknown[explained] for key in found if key.startswith(prefixes)}
-    return {**found, **page.unknown}
+            why |= {key: page.unknown[explained] for key in why if key.startswith(prefixes)}
+    return {**why, **page.unknown}
 
 
 def csv(page: InputPipelinePage, asked: Asked) -> str:

@@ -161,7 +161,7 @@ def find_input(page: InputPipelinePage, text: str) -> tuple[Place, ...]:
     """Ops whose name or category holds the text, then steps whose name does; case does not matter."""
     wanted = text.casefold()
     ops = [page.ops[stage.op] for stage in page.stages]
-    places = [Place("ops", at) for at, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
+    places = [Place("ops", index) for index, op in enumerate(ops) if wanted in f"{op.name}\n{op.category}".casefold()]
     return (*places, *steps_named(page.steps, text))
 
 
@@ -176,11 +176,11 @@ def input_op_line(op: InputOp, width: int, glyphs: Glyphs) -> Line:
     return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
 
 
-def input_op_details(page: InputPipelinePage, at: int, width: int, glyphs: Glyphs) -> list[Line]:
+def input_op_details(page: InputPipelinePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
     """All that the page knows of an op."""
-    ascii_only, op = glyphs.name == "ascii", page.ops[at]
+    ascii_only, op = glyphs.name == "ascii", page.ops[row]
     basis = "ops that make input" if op.group == "input_op" else "rows that feed the device"
-    stage = next(stage for stage in page.stages if stage.op == at)
+    stage = next(stage for stage in page.stages if stage.op == row)
     around = page.ops[page.stages[stage.parent].op].name if stage.parent >= 0 else ""
     rows = [
         ("category", op.category),

@@ -29,9 +29,9 @@ def cells_of(shares: Sequence[Share], width: int) -> list[int]:
     room = width - least * len(shares)
     exact = [share.fraction * room for share in shares]
     cells = [int(value) for value in exact]
-    order = sorted(range(len(shares)), key=lambda at: (cells[at] - exact[at], at))
-    for at in order[: max(0, room - sum(cells))]:
-        cells[at] += 1
+    order = sorted(range(len(shares)), key=lambda place: (cells[place] - exact[place], place))
+    for place in order[: max(0, room - sum(cells))]:
+        cells[place] += 1
     return [value + least for value in cells]
 
 

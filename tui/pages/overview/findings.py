@@ -74,7 +74,7 @@ def findings_table(
     return lines
 
 
-def _row(at: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
+def _row(place: int, finding: Finding, where: str, selected: bool, width: int, glyphs: Glyphs) -> Line:
     ascii_only = glyphs.name == "ascii"
     key: StyleKey = "bad" if finding.worth_fraction >= SEVERE else "warn"
     figures = f"{worth(finding, ascii_only):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
@@ -83,7 +83,7 @@ def _row(at: int, finding: Finding, where: str, selected: bool, width: int, glyp
     return fit(
         [
             (glyphs.mark if selected else " ", "mark"),
-            (f"{at + 1} ", key),
+            (f"{place + 1} ", key),
             (f"{title:<{room}} ", "cursor" if selected else "strong"),
             (figures, "cursor" if selected else key),
             (f"{where} ", "dim"),

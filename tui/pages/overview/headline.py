@@ -79,8 +79,8 @@ def headline(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     each = max(1, (width - step_width) // len(cards))
     blocks: list[list[Line]] = [_step_card(page.performance.step_time, step_width, glyphs)]
     widths = [step_width]
-    for at, card in enumerate(cards):
-        room = each if at < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
+    for place, card in enumerate(cards):
+        room = each if place < len(cards) - 1 else width - step_width - each * (len(cards) - 1)
         filled, empty = small_bar((card.value or 0.0) / 100, max(1, min(12, room - 2)), glyphs)
         key: StyleKey = "dim" if card.value is None else card.key
         note = f" {card.note}" if room >= 18 and card.value is not None else ""
@@ -109,11 +109,11 @@ _PARTLY = 5.0
 
 def _sign(page: Overview) -> tuple[str, StyleKey]:
     """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
-    found = page.bottleneck
-    if found.classification == "both" and found.input_percent is not None and found.input_percent < _PARTLY:
+    kind, waiting = page.bottleneck.classification, page.bottleneck.input_percent
+    if kind == "both" and waiting is not None and waiting < _PARTLY:
         return ("MAYBE INPUT-BOUND", "warn")  # on GPUs, where only time without anything to do tells
-    if found.classification != "unknown":
-        return _SIGNS[found.classification]
+    if kind != "unknown":
+        return _SIGNS[kind]
     most = max(page.shares, key=lambda share: share.time_ps, default=None)
     if most is None or most.fraction < 0.5:
         return ("", "text")
@@ -138,17 +138,17 @@ def verdict(
 
 def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     """Percentiles of the latency in one line, for a program that serves; the report `inference` takes them apart."""
-    found = page.inference
-    if found is None:
+    inference = page.inference
+    if inference is None:
         return []
     ascii_only = glyphs.name == "ascii"
-    subject = clean(found.subject.partition("(")[0], ascii_only)
-    what = "requests" if found.source == "requests" else f"runs of {subject}"
-    tail: Span = (f"  of {count(found.sessions)} {what}", "dim")
-    shown = {row.percentile: duration(row.latency.total_ps, ascii_only) for row in found.percentiles}
+    subject = clean(inference.subject.partition("(")[0], ascii_only)
+    what = "requests" if inference.source == "requests" else f"runs of {subject}"
+    tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")
+    shown = {row.percentile: duration(row.latency.total_ps, ascii_only) for row in inference.percentiles}
     for spared in (-1.0, *_SPARED):
         shown.pop(spared, None)
-        figures = [span for at, text in shown.items() for span in _percentile(at, text)]
+        figures = [span for percentile, text in shown.items() for span in _percentile(percentile, text)]
         if line_width(tuple(figures)) + len(tail[0]) + 8 <= width:
             break
     return [fit([(" LATENCY", "dim"), *figures, tail], width, glyphs)]
@@ -158,5 +158,5 @@ _SPARED = (75.0, 99.9, 90.0)
 """Percentiles that a narrow screen spares, the first one first."""
 
 
-def _percentile(at: float, text: str) -> tuple[Span, Span]:
-    return ((f"  {at:g}% ", "dim"), (text, "strong"))
+def _percentile(percentile: float, text: str) -> tuple[Span, Span]:
+    return ((f"  {percentile:g}% ", "dim"), (text, "strong"))

@@ -93,13 +93,13 @@ def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
 def _findings(findings: Sequence[Finding]) -> list[str]:
     """A table of the findings, and below what each rests on."""
     rows = (
-        (str(rank), found.title, worth(found, False), percent(100 * found.worth_fraction), found.place.tab)
-        for rank, found in enumerate(findings, 1)
+        (str(rank), finding.title, worth(finding, False), percent(100 * finding.worth_fraction), finding.place.tab)
+        for rank, finding in enumerate(findings, 1)
     )
     head = ("", "finding", findings_heading(findings), "share", "where")
     lines = ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), ""]
-    for rank, found in enumerate(findings, 1):
-        lines.append(f"{rank}. {' '.join(map(escaped, found.evidence))} {escaped(found.basis)}")
+    for rank, finding in enumerate(findings, 1):
+        lines.append(f"{rank}. {' '.join(map(escaped, finding.evidence))} {escaped(finding.basis)}")
     return lines
 
 

@@ -54,7 +54,7 @@ def step_parts(step: Step) -> list[Part]:
     if isinstance(parts, GenericBreakdown):
         return _generic_parts(parts)
     reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
-    found = [
+    in_order = [
         Part("busy", "busy", parts.compute_ps - reduced),
         Part("class.collective", "all-reduce", reduced),
         Part("class.host", "input", parts.infeed_ps),
@@ -63,12 +63,12 @@ def step_parts(step: Step) -> list[Part]:
         Part("class.host", "host transfer", parts.host_transfer_ps),
         Part("class.idle", "idle", max(0.0, parts.idle_ps - parts.host_transfer_ps)),
     ]
-    return [part for part in found if part.size > 0]
+    return [part for part in in_order if part.size > 0]
 
 
 def _generic_parts(parts: GenericBreakdown) -> list[Part]:
     """The parts of a step on GPUs."""
-    found = [
+    in_order = [
         Part("busy", "compute", parts.device_compute_ps),
         Part("busy", "device to device", parts.device_to_device_ps),
         Part("class.collective", "collectives", parts.device_collectives_ps),
@@ -76,16 +76,16 @@ def _generic_parts(parts: GenericBreakdown) -> list[Part]:
         Part("class.host", "output", parts.output_ps),
         Part("class.idle", "other", parts.all_other_ps),
     ]
-    return [part for part in found if part.size > 0]
+    return [part for part in in_order if part.size > 0]
 
 
 def _cell(parts: Sequence[Part], low: float, high: float) -> tuple[StyleKey, float]:
     """The style that fills most of the stretch from `low` to `high`, and how much of it is filled at all (0-1)."""
     inside: dict[StyleKey, float] = {"busy": 0.0}
-    at = 0.0
+    begin = 0.0
     for part in parts:
-        inside[part.key] = inside.get(part.key, 0.0) + max(0.0, min(at + part.size, high) - max(at, low))
-        at += part.size
+        inside[part.key] = inside.get(part.key, 0.0) + max(0.0, min(begin + part.size, high) - max(begin, low))
+        begin += part.size
     filled = sum(inside.values())
     return max(inside, key=lambda key: inside[key]), filled / (high - low) if high > low else 0.0
 
@@ -126,12 +126,12 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
 def _wanted_names(steps: Sequence[Step], columns: Columns, cursor: int | None) -> list[tuple[int, StyleKey]]:
     """Steps to name, the most important first, and the style of their names."""
     middle = median(step.duration_ps for step in steps)
-    slow = [at for at in columns.shown if steps[at].duration_ps >= SLOW * middle]
-    slow.sort(key=lambda at: -steps[at].duration_ps)
+    slow = [index for index in columns.shown if steps[index].duration_ps >= SLOW * middle]
+    slow.sort(key=lambda index: -steps[index].duration_ps)
     wanted: list[tuple[int, StyleKey]] = []
     if cursor is not None:
         wanted.append((cursor, "cursor"))
-    wanted += [(at, "bad") for at in slow[:MARKED]]
+    wanted += [(index, "bad") for index in slow[:MARKED]]
     return wanted
 
 
@@ -141,8 +141,8 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
         return fit([], width, glyphs)
     ascii_only = glyphs.name == "ascii"
     middle = median(step.duration_ps for step in steps)
-    at = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
-    step = steps[at]
+    index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
+    step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
     name = clean(step.name, ascii_only)
     ratio = f"{significant(times)}{glyphs.times}"
@@ -155,7 +155,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     ]
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
-    for part in _by_excess(steps, at) if step.breakdown is not None else ():
+    for part in _by_excess(steps, index) if step.breakdown is not None else ():
         more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text"))
         if line_width((*spans, *more)) > width:
             break  # the details of the step have them all
@@ -163,10 +163,10 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     return fit(spans, width, glyphs)
 
 
-def _by_excess(steps: Sequence[Step], at: int) -> list[Part]:
+def _by_excess(steps: Sequence[Step], index: int) -> list[Part]:
     """The parts of a step, first what it has most above the median step."""
     sizes = [{part.word: part.size for part in step_parts(step)} for step in steps]
-    mine = step_parts(steps[at])
+    mine = step_parts(steps[index])
     usual = {part.word: median(other.get(part.word, 0.0) for other in sizes) for part in mine}
     return sorted(mine, key=lambda part: usual[part.word] - part.size)
 

@@ -158,7 +158,7 @@ class OverviewTab(GraphTab[Overview]):
         if page is None:
             return
         if across and page.steps:
-            slowest = max(range(len(page.steps)), key=lambda at: page.steps[at].duration_ps)
+            slowest = max(range(len(page.steps)), key=lambda index: page.steps[index].duration_ps)
             self._go(Place("steps", slowest if self._step is None else self._step + across))
         elif down and (page.top_ops or page.findings):
             self._go(self._below(page, down))
@@ -168,8 +168,8 @@ class OverviewTab(GraphTab[Overview]):
     def _below(self, page: Overview, down: int) -> Place:
         """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
         if self._list == "findings":
-            at = self._finding + down
-            return Place("findings", at) if at < len(page.findings) or not page.top_ops else Place("ops", 0)
+            index = self._finding + down
+            return Place("findings", index) if index < len(page.findings) or not page.top_ops else Place("ops", 0)
         if self._op + down < 0 and page.findings:
             return Place("findings", len(page.findings) - 1)
         return Place("ops", self._op + down) if page.top_ops else Place("findings", 0)
@@ -194,10 +194,10 @@ class OverviewTab(GraphTab[Overview]):
 def find(page: Overview, text: str) -> tuple[Place, ...]:
     """Findings and ops whose words hold the text, then steps whose name does; case does not matter."""
     wanted = text.casefold()
-    reasons = [Place("findings", at) for at, why in enumerate(page.findings) if wanted in why.title.casefold()]
+    reasons = [Place("findings", index) for index, why in enumerate(page.findings) if wanted in why.title.casefold()]
     ops = [
-        Place("ops", at)
-        for at, op in enumerate(page.top_ops)
+        Place("ops", index)
+        for index, op in enumerate(page.top_ops)
         if any(wanted in (words or "").casefold() for words in (op.name, op.category, op.hlo_category, op.op_class))
     ]
     return (*reasons, *ops, *steps_named(page.steps, text))
