@@ -74,13 +74,6 @@ def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str
     return value
 
 
-def step_time_record(time: StepTime | None) -> dict[str, object] | None:
-    """A page's `step_time_ms`, where it is the summary's own: its times, and what they are of."""
-    if time is None:
-        return None
-    return {**step_times(time), "count": time.count, "source": time.source, "note": time.note}
-
-
 def step_times(time: StepTime) -> dict[str, object]:
     """The five times of a summary over steps, in milliseconds."""
     return figure_values(STEP_TIMES, time)
