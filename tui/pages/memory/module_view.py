@@ -14,16 +14,10 @@ from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.figures import figures
-from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, MemoryList, memory_list
-from tpuprof.tui.pages.memory.draw.page import (
-    ComposedMemory,
-    MemoryState,
-    column_of,
-    compose_memory,
-    entry_card,
-    point_at,
-)
+from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
+from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, MemoryList, memory_list
+from tpuprof.tui.pages.memory.fields.module import peoples_figures
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
@@ -196,7 +190,7 @@ class BuffersView:
     def figure_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All figures of the memory space."""
         lines: list[Line] = []
-        for name, words in figures(self.space) if self.space is not None else ():
+        for name, words in peoples_figures(self.space) if self.space is not None else ():
             lines += wrap(words, width, "text", glyphs, [(f"{name:<26}", "dim")])
         return lines
 
@@ -252,8 +246,8 @@ class BuffersView:
         listed = self.listed if self.space is not None else None
         if listed is None or self._state.grouping == "none" or not len(listed):
             return False
-        group = listed.entries[self._state.row]
-        if isinstance(group, int):
+        group = listed.group_of(self._state.row)
+        if group is None:
             return False
         self._group = _OpenGroup(self._state, group.name, group.rows)
         self._state = replace(self._state, grouping="none", row=0, top=0)
@@ -369,12 +363,12 @@ def _choice(module: ModulePeaks) -> Choice[object]:
 
 def _of_group(listed: MemoryList, rows: Int64s, space: SpaceMemory) -> MemoryList:
     """What a list has of a group's buffers."""
-    entries = listed.rows[np.isin(listed.rows, rows)]
-    sizes = space.stays.size_bytes[entries]
+    kept = listed.rows[np.isin(listed.rows, rows)]
+    sizes = space.stays.size_bytes[kept]
     return replace(
         listed,
-        entries=tuple(entries.tolist()),
+        rows=kept,
         shown_bytes=int(sizes.sum()),
-        shown_count=len(entries),
+        shown_count=len(kept),
         most_bytes=int(sizes.max(initial=0)),
     )

@@ -26,7 +26,7 @@ from tpuprof.tui.draw.buffers.words import (
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
-from tpuprof.tui.pages.memory.draw.table import SMALL
+from tpuprof.tui.pages.memory.fields.module import SMALL
 
 COMPARED = 256
 """Buffers of one size among which those of one shape are looked for."""

@@ -19,9 +19,8 @@ from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.pages.memory.draw.axis import column_of, point_columns
-from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, program_axis
-from tpuprof.tui.pages.memory.draw.table import short_op
+from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
+from tpuprof.tui.pages.memory.fields.module import short_op
 
 Tones = NDArray[np.uint8]
 

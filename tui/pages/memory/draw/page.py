@@ -9,29 +9,12 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.axis import column_of, point_at
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
 from tpuprof.tui.pages.memory.draw.header import header_lines
-from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, Grouping, MemoryList, Order, memory_list
 from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_lines, paint_map
-from tpuprof.tui.pages.memory.draw.table import heading, short_op, table_lines
-
-__all__ = [
-    "GROUPINGS",
-    "ORDERS",
-    "ComposedMemory",
-    "Grouping",
-    "MemoryList",
-    "MemoryState",
-    "Order",
-    "PaintedMap",
-    "column_of",
-    "compose_memory",
-    "memory_list",
-    "point_at",
-    "shown_top",
-]
+from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryList, Order, list_heading, table_lines
+from tpuprof.tui.pages.memory.fields.module import short_op
 
 WIDE = 130
 """Cells from which on the card stands beside the list."""
@@ -48,7 +31,7 @@ class MemoryState:
     Attributes:
         point: the program point whose buffers are listed; the peak at first.
         order, grouping: of the list.
-        row: the cursor, an index of `MemoryList.entries`.
+        row: the cursor, an index of `MemoryList`.
         top: the first entry that is shown.
         show_map: the allocation map stands in place of the working set.
     """
@@ -126,7 +109,7 @@ def compose_memory(
             lines += graph_lines(page, state.point, rows, width, graph_height, glyphs, backward)
         if height >= ROOMY:
             lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
-    lines.append(heading(page, listed, width, glyphs))
+    lines.append(list_heading(page, listed, width, glyphs))
     below = max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = shown_top(row, state.top, list_rows, len(listed))
