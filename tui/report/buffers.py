@@ -169,7 +169,7 @@ SHARED_KEYS: tuple[str, ...] = (
 """Keys of a buffer in every document."""
 
 
-def searched(table: Table[Source], source: Source, keys: Sequence[str]) -> list[str]:
-    """What a search looks at in each row: the texts of some fields, in lower case, a line each."""
+def searched(table: Table[Source], source: Source, keys: Sequence[str], between: str = "\n") -> list[str]:
+    """What a search looks at in each row: the texts of some fields that are known, in lower case."""
     texts = filter_texts(table, source, keys)
-    return ["\n".join(row).casefold() for row in zip(*texts.values(), strict=True)]
+    return [between.join(filter(None, row)).casefold() for row in zip(*texts.values(), strict=True)]

@@ -17,6 +17,8 @@ from tpuprof.tui.pages.memory.draw.profile import (
     columns_between,
     compose_memory_profile,
 )
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
+from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.popup import Choice
@@ -144,7 +146,8 @@ class AllocatorsView:
         if allocator is None or not text:
             return ""
         needle = text.casefold()
-        rows = [at for at, row in enumerate(allocator.at_peak) if needle in _words(row).casefold()]
+        texts = searched(AT_PEAK, allocator, SEARCHED, " ")
+        rows = [row for row, words in enumerate(texts) if needle in words]
         if not rows:
             return "no match"
         at = bisect_right(rows, self._state.row - 1) % len(rows)
@@ -164,10 +167,6 @@ class AllocatorsView:
             for at, one in enumerate(self._page.allocators)
         ]
         return ("allocator", "peak", "capacity"), rows, self._state.allocator
-
-
-def _words(row: ActiveAllocation) -> str:
-    return " ".join(text for text in (row.framework_op, row.region, row.data_type, row.shape) if text)
 
 
 def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
