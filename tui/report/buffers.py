@@ -65,6 +65,12 @@ def size_bar(fraction: float, is_temporary: bool, glyphs: Glyphs) -> Span:
     return small_bar(fraction, BAR_WIDTH, glyphs)[0], key
 
 
+def rank_field(width: int) -> Field[Any]:
+    """The number of a row."""
+    screen: OnScreen[Any] = OnScreen("", "#", width, lambda _: "dim")
+    return Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place", screen=screen)
+
+
 def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
     """Sizes as bars, which only the screen has."""
     screen: OnScreen[Source] = OnScreen("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
@@ -93,13 +99,7 @@ NO_ORIGIN = "the compiler does not say where it comes from"
 NO_LOGICAL_BUFFER = "the allocation has no logical buffer"
 
 BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
-    Field(
-        "rank",
-        NUMBER,
-        lambda _, rows: [int(row) + 1 for row in rows],
-        "the row's place",
-        screen=OnScreen("", "#", 2, lambda _: "dim"),
-    ),
+    rank_field(2),
     _own("name", _NAME, "the instruction that defines it", heading="buffer", screen=OnScreen("", "name", 24)),
     _own(
         "category",
@@ -150,22 +150,8 @@ BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
 )
 """All quantities, with the reasons that hold for a compiled module."""
 
-SHARED_KEYS: tuple[str, ...] = (
-    "name",
-    "category",
-    "size_bytes",
-    "unpadded_bytes",
-    "expansion",
-    "padding_bytes",
-    "shape",
-    "framework_op",
-    "source",
-    "allocation_type",
-    "offset_bytes",
-    "born",
-    "dies",
-    "at_peak",
-)
+_SHARED = ("category", "size_bytes", "unpadded_bytes", "expansion", "padding_bytes", "shape", "framework_op", "source")
+SHARED_KEYS = ("name", *_SHARED, "allocation_type", "offset_bytes", "born", "dies", "at_peak")
 """Keys of a buffer in every document."""
 
 

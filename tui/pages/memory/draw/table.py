@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import Int64s, SpaceMemory
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.format import count

@@ -80,77 +80,55 @@ def _peaks(allocators: Allocators, rows: Rows) -> list[int | None]:
     return [None if "peak_bytes" in one.unknown else one.peak_bytes for one in chosen]
 
 
+_ALLOCATOR_FIELDS: tuple[Field[Allocators], ...] = (
+    _own("id", VERBATIM, "as the profile names it"),
+    _own("label", VERBATIM, "as people call it", heading="allocator"),
+    _own("host", VERBATIM, "the host whose memory it is, or whose device's"),
+    _own("capacity_bytes", BYTES, "stack, heap and what is free at the peak", heading="capacity"),
+    Field("peak_bytes", BYTES, _peaks, "the most of stack and heap in use at once", heading="peak"),
+    _own("peak_time_ps", _INSTANT, "when that was, on the trace's clock", heading="at"),
+    _own(
+        "lifetime_peak_bytes",
+        BYTES,
+        "the most of the heap in use since the process began",
+        heading="lifetime peak of the heap",
+    ),
+    *(
+        Field(
+            key,
+            unit,
+            _at_peaks(key),
+            f"{meaning}, at the peak",
+            f"the event at the peak does not say {name}",
+            title,
+        )
+        for key, unit, title, meaning, name in _OF_EVENTS
+    ),
+    _own("allocations", COUNT, "events of allocating", heading="allocations"),
+    _own("deallocations", COUNT, "events of freeing", heading="freed"),
+    _own(
+        "flat",
+        VERBATIM,
+        "why a line that does not move is no fault",
+        "memory in use moves, which needs no explanation",
+    ),
+    Field(
+        "at_peak_lacks",
+        VERBATIM,
+        lambda allocators, rows: [allocators[row].unknown.get("at_peak") for row in rows],
+        "what the rows at the peak leave out",
+        "the rows at the peak add up to what is in use",
+    ),
+)
+
 ALLOCATORS: Table[Allocators] = Table(
     "allocators",
-    (
-        _own("id", VERBATIM, "as the profile names it"),
-        _own("label", VERBATIM, "as people call it", heading="allocator"),
-        _own("host", VERBATIM, "the host whose memory it is, or whose device's"),
-        _own("capacity_bytes", BYTES, "stack, heap and what is free at the peak", heading="capacity"),
-        Field("peak_bytes", BYTES, _peaks, "the most of stack and heap in use at once", heading="peak"),
-        _own("peak_time_ps", _INSTANT, "when that was, on the trace's clock", heading="at"),
-        _own(
-            "lifetime_peak_bytes",
-            BYTES,
-            "the most of the heap in use since the process began",
-            heading="lifetime peak of the heap",
-        ),
-        *(
-            Field(
-                key,
-                unit,
-                _at_peaks(key),
-                f"{meaning}, at the peak",
-                f"the event at the peak does not say {name}",
-                title,
-            )
-            for key, unit, title, meaning, name in _OF_EVENTS
-        ),
-        _own("allocations", COUNT, "events of allocating", heading="allocations"),
-        _own("deallocations", COUNT, "events of freeing", heading="freed"),
-        _own(
-            "flat",
-            VERBATIM,
-            "why a line that does not move is no fault",
-            "memory in use moves, which needs no explanation",
-        ),
-        Field(
-            "at_peak_lacks",
-            VERBATIM,
-            lambda allocators, rows: [allocators[row].unknown.get("at_peak") for row in rows],
-            "what the rows at the peak leave out",
-            "the rows at the peak add up to what is in use",
-        ),
-    ),
+    _ALLOCATOR_FIELDS,
     len,
-    json=(
-        "id",
-        "label",
-        "host",
-        "capacity_bytes",
-        "peak_bytes",
-        "peak_time_ps",
-        "lifetime_peak_bytes",
-        "stack_bytes",
-        "heap_bytes",
-        "free_bytes",
-        "fragmentation",
-        "allocations",
-        "deallocations",
-        "flat",
-        "at_peak_lacks",
-    ),
+    json=tuple(one.key for one in _ALLOCATOR_FIELDS),
     markdown=(
-        "label",
-        "peak_bytes",
-        "peak_time_ps",
-        "capacity_bytes",
-        "lifetime_peak_bytes",
-        "stack_bytes",
-        "heap_bytes",
-        "fragmentation",
-        "allocations",
-        "deallocations",
+        *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
+        *("fragmentation", "allocations", "deallocations"),
     ),
 )
 
@@ -165,6 +143,7 @@ TIMELINE: Table[AllocatorProfile] = Table(
     ),
     lambda allocator: len(allocator.time_ps),
     json=("time_ps", "stack_bytes", "heap_bytes", "free_bytes", "fragmentation"),
+    places=("allocators[].timeline[]",),
 )
 
 # --- what was in use at the peak
@@ -195,7 +174,15 @@ def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
     return [100 * total / whole for total in _totals(allocator, rows)]
 
 
-_OP_TITLE = "in use at the peak"
+def _number(
+    key: str, unit: Unit, read: Callable[[AllocatorProfile, Rows], list[Any]], meaning: str, title: str, width: int
+) -> Field[AllocatorProfile]:
+    look: OnScreen[AllocatorProfile] = OnScreen("", title, width)
+    return Field(key, unit, read, meaning, heading=title, screen=look)
+
+
+_TITLE = "in use at the peak"
+_ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
     "at_peak",
@@ -203,64 +190,31 @@ AT_PEAK: Table[AllocatorProfile] = Table(
         Field("host", VERBATIM, lambda allocator, rows: [allocator.host] * len(rows), "the allocator's host"),
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
         replace(
-            _detail("framework_op", _OP_TITLE, 28, "the op that allocated it"),
+            _detail("framework_op", _TITLE, 28, "the op that allocated it"),
             unit=_OP,
-            screen=OnScreen("", _OP_TITLE, 28, _dim, fixed=True, grows=True),
+            screen=OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True),
         ),
-        Field(
-            "total_bytes",
-            BYTES,
-            _totals,
-            "what equal allocations take together",
-            heading="total",
+        replace(
+            _number("total_bytes", BYTES, _totals, "what equal allocations take together", "total", 9),
             screen=OnScreen("", "total", 9, lambda _: "strong"),
         ),
-        Field("share_percent", PERCENT, _shares, "that, of the peak", screen=OnScreen("", "%", 6)),
-        Field(
-            "occurrences",
-            COUNT,
-            _of_rows("occurrences"),
-            "how many equal ones there are",
-            heading="count",
-            screen=OnScreen("", "count", 7),
-        ),
-        Field(
-            "allocated_bytes",
-            BYTES,
-            _of_rows("allocated_bytes"),
-            "what the allocator gave each",
-            heading="size",
-            screen=OnScreen("", "size", 9),
-        ),
-        Field("requested_bytes", BYTES, _of_rows("requested_bytes"), "what it was asked for, each"),
+        _number("share_percent", PERCENT, _shares, "that, of the peak", "%", 6),
+        _number("occurrences", COUNT, _of_rows("occurrences"), "how many equal ones there are", "count", 7),
+        _number("allocated_bytes", BYTES, _of_rows("allocated_bytes"), "what the allocator gave each", "size", 9),
+        _number("requested_bytes", BYTES, _of_rows("requested_bytes"), "what each asked for", "asked for", 9),
         _detail("region", "region", 10, "the part of memory: temp, output, persist/dynamic"),
         _detail("data_type", "type", 8, "the type of the elements"),
         _detail("shape", "shape", 22, "the shape of the array"),
     ),
     lambda allocator: len(allocator.at_peak),
-    json=("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape"),
-    csv=(
-        "host",
-        "allocator",
-        "framework_op",
-        "occurrences",
-        "allocated_bytes",
-        "requested_bytes",
-        "region",
-        "data_type",
-        "shape",
-    ),
+    json=_ALLOCATION,
+    csv=("host", "allocator", *_ALLOCATION),
     markdown=("framework_op", "total_bytes", "occurrences", "allocated_bytes", "region", "data_type", "shape"),
     screen=(
-        "framework_op",
-        "total_bytes",
-        "share_percent",
-        "occurrences",
-        "allocated_bytes",
-        "region",
-        "data_type",
-        "shape",
+        *("framework_op", "total_bytes", "share_percent", "occurrences", "allocated_bytes"),
+        *("region", "data_type", "shape"),
     ),
+    places=("allocators[].at_peak[]",),
 )
 
 SEARCHED = ("framework_op", "region", "data_type", "shape")

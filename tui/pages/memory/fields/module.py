@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Int64s, ModulePeaks, SpaceMemory, space_name
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
 from tpuprof.parsers.memory.modules.groups import Group, padding_of, scope_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
@@ -24,12 +25,13 @@ from tpuprof.tui.report.buffers import (
     SHARED_KEYS,
     BufferRows,
     bar_field,
+    rank_field,
     size_bar,
     size_look,
     whole_share,
 )
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, figure_rows
-from tpuprof.tui.report.units import BYTES, COUNT, NUMBER, PERCENT, SHARE, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -84,6 +86,10 @@ def _peak_point_words(space: SpaceMemory) -> str | None:
         return None
     return f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
 
+
+DEVICE: Figure[MemoryPage] = Figure(
+    "device_type", VERBATIM, lambda page: page.device_type, "the device's type", "the profile does not tell the device"
+)
 
 SPACE: tuple[Figure[SpaceMemory], ...] = (
     Figure("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
@@ -156,19 +162,9 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
 """Figures of one memory space of a module, in the order of JSON."""
 
 _PEOPLES = (
-    "peak_bytes",
-    "peak_unpadded_bytes",
-    "capacity_bytes",
-    "headroom_bytes",
-    "arguments_bytes",
-    "outputs_bytes",
-    "temporaries_bytes",
-    "constants_bytes",
-    "padding_bytes",
-    "total_allocation_bytes",
-    "fragmentation",
-    "scoped_bytes",
-    "peak_instruction",
+    *("peak_bytes", "peak_unpadded_bytes", "capacity_bytes", "headroom_bytes", "arguments_bytes", "outputs_bytes"),
+    *("temporaries_bytes", "constants_bytes", "padding_bytes", "total_allocation_bytes", "fragmentation"),
+    *("scoped_bytes", "peak_instruction"),
 )
 
 
@@ -271,6 +267,9 @@ _SORTS: dict[str, Callable[[Any], Int64s]] = {
     "expansion": lambda source: padding_of(source.space, source.rows),
 }
 
+_MARKDOWN = ("rank", "size_bytes", "share_percent", "expansion", "category", "shape", "name", "framework_op", "source")
+_SCREEN = ("rank", "size_bytes", "share_percent", "size_bar", "expansion", "category", "shape", "source", "name", "op")
+
 BUFFERS: Table[Any] = Table(
     "buffers",
     (
@@ -287,29 +286,8 @@ BUFFERS: Table[Any] = Table(
     ),
     len,
     json=(*SHARED_KEYS, "opcode", "logical_buffer"),
-    markdown=(
-        "rank",
-        "size_bytes",
-        "share_percent",
-        "expansion",
-        "category",
-        "shape",
-        "name",
-        "framework_op",
-        "source",
-    ),
-    screen=(
-        "rank",
-        "size_bytes",
-        "share_percent",
-        "size_bar",
-        "expansion",
-        "category",
-        "shape",
-        "source",
-        "name",
-        "op",
-    ),
+    markdown=_MARKDOWN,
+    screen=_SCREEN,
 )
 """Buffers: `BufferRows` in reports, `StayRows` on the screen."""
 
@@ -356,52 +334,36 @@ def _group_shares(source: GroupRows, rows: Rows) -> list[float | None]:
     return [100 * source.groups[row].size_bytes / whole if whole else None for row in rows]
 
 
+def _begins(source: GroupRows) -> Int64s:
+    return np.array([source.space.stays.born[group.rows].min() for group in source.groups], np.int64)
+
+
+def _of_groups(
+    key: str, unit: Unit, read: Callable[[Group], object], meaning: str, screen: OnScreen[GroupRows]
+) -> Field[GroupRows]:
+    return Field(key, unit, lambda source, rows: [read(source.groups[row]) for row in rows], meaning, screen=screen)
+
+
+_NAME: OnScreen[GroupRows] = OnScreen("program", "", 1, lambda _: "strong", grows=True)
+_PADDING: OnScreen[GroupRows] = OnScreen("padding", "padding", 7, cells=_group_paddings)
+_SHARE: OnScreen[GroupRows] = OnScreen("", "%", 5, words=whole_share)
+
 GROUPS: Table[GroupRows] = Table(
     "groups",
     (
-        Field(
-            "rank",
-            NUMBER,
-            lambda _, rows: [int(row) + 1 for row in rows],
-            "the row's place",
-            screen=OnScreen("", "#", 3, lambda _: "dim"),
-        ),
-        Field(
-            "size_bytes",
-            BYTES,
-            lambda source, rows: [source.groups[row].size_bytes for row in rows],
-            "what all its buffers take",
-            screen=size_look(),
-        ),
-        Field(
-            "share_percent",
-            PERCENT,
-            _group_shares,
-            "their size, of all that is in memory",
-            screen=OnScreen("", "%", 5, words=whole_share),
-        ),
+        rank_field(3),
+        _of_groups("size_bytes", BYTES, lambda group: group.size_bytes, "what all its buffers take", size_look()),
+        Field("share_percent", PERCENT, _group_shares, "their size, of all that is in memory", screen=_SHARE),
         bar_field(_group_bars),
-        Field(
-            "padding_bytes",
-            BYTES,
-            lambda source, rows: [source.groups[row].padding_bytes for row in rows],
-            "what they take beyond their elements, of those whose elements are known",
-            screen=OnScreen("padding", "padding", 7, cells=_group_paddings),
+        _of_groups(
+            "padding_bytes", BYTES, lambda group: group.padding_bytes, "what they take beyond elements", _PADDING
         ),
-        Field(
-            "buffer_count",
-            COUNT,
-            lambda source, rows: [len(source.groups[row].rows) for row in rows],
-            "how many they are",
-            screen=OnScreen("", "buffers", 7),
+        _of_groups(
+            "buffer_count", COUNT, lambda group: len(group.rows), "how many they are", OnScreen("", "buffers", 7)
         ),
-        Field(
-            "name",
-            VERBATIM,
-            lambda source, rows: [source.groups[row].name for row in rows],
-            "a source line, a scope or a category; sorts in the program's order",
-            screen=OnScreen("program", "", 1, lambda _: "strong", grows=True),
-            sort=lambda source: np.array([source.space.stays.born[one.rows].min() for one in source.groups], np.int64),
+        replace(
+            _of_groups("name", VERBATIM, lambda group: group.name, "a source line, a scope or a category", _NAME),
+            sort=_begins,
         ),
     ),
     len,

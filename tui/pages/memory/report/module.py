@@ -15,7 +15,7 @@ from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, MODULES, SPACE, peoples_figures
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
 from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import (
@@ -118,10 +118,10 @@ def json(memory: ModuleMemory, asked: Asked) -> str:
     """The modules, and a memory space of one of them with its buffers."""
     page, space = memory.page, memory.space
     body: dict[str, object] = {
-        "device_type": page.device_type,
-        "modules": table_records(MODULES, page.modules, range(len(page.modules))),
+        **figure_values((DEVICE,), page),
+        MODULES.key: table_records(MODULES, page.modules, range(len(page.modules))),
     }
-    why = {"device_type": "the profile does not tell the device"}
+    why = figure_reasons((DEVICE,))
     if space is None:
         keys = [*(figure.key for figure in SPACE), BUFFERS.key]
         body |= dict.fromkeys(keys)
@@ -219,7 +219,8 @@ def _warnings(memory: ModuleMemory) -> Sequence[str]:
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(BUFFERS, MODULES),
-    figures=SPACE,
+    tables=(MODULES, BUFFERS),
+    csv_table=BUFFERS,
+    figures=(DEVICE, *SPACE),
     warnings=_warnings,
 )

@@ -184,6 +184,7 @@ REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(ALLOCATORS, TIMELINE, AT_PEAK),
+    csv_table=AT_PEAK,
     figures=(WHY_EMPTY,),
     warnings=lambda content: content.warnings,
 )

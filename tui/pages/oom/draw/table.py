@@ -311,16 +311,7 @@ ROWS: Table[ShownRows] = Table(
     ),
     len,
     json=(),
-    screen=(
-        "number",
-        "size_bytes",
-        "after_bytes",
-        "share_percent",
-        "expansion",
-        "category",
-        "shape",
-        "source",
-    ),
+    screen=("number", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
 )
 
 
