@@ -46,9 +46,9 @@ class AllocatorsView:
 
     # --- what it shows
 
-    def show(self, at: int) -> None:
+    def show(self, index: int) -> None:
         """Shows an allocator, by index."""
-        self._state = MemoryProfileState(allocator=at)
+        self._state = MemoryProfileState(allocator=index)
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The allocator, or why there is none."""
@@ -150,8 +150,8 @@ class AllocatorsView:
         rows = [row for row, words in enumerate(texts) if needle in words]
         if not rows:
             return "no match"
-        at = bisect_right(rows, self._state.row - 1) % len(rows)
-        self._state = replace(self._state, row=rows[at])
+        next_row = bisect_right(rows, self._state.row - 1) % len(rows)
+        self._state = replace(self._state, row=rows[next_row])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 
     def command(self, name: str, by: int) -> str:
@@ -163,8 +163,8 @@ class AllocatorsView:
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
         """The allocators to choose from: headings, rows and the row of the shown one."""
         rows: list[Choice[object]] = [
-            Choice((one.label, binary_size(one.peak_bytes), binary_size(one.capacity_bytes)), at)
-            for at, one in enumerate(self._page.allocators)
+            Choice((allocator.label, binary_size(allocator.peak_bytes), binary_size(allocator.capacity_bytes)), index)
+            for index, allocator in enumerate(self._page.allocators)
         ]
         return ("allocator", "peak", "capacity"), rows, self._state.allocator
 

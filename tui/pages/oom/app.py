@@ -134,15 +134,15 @@ class Triages(Sequence[Triage]):
         return len(self._reports)
 
     @overload
-    def __getitem__(self, at: int, /) -> Triage: ...
+    def __getitem__(self, place: int, /) -> Triage: ...
 
     @overload
-    def __getitem__(self, at: slice, /) -> Sequence[Triage]: ...
+    def __getitem__(self, place: slice, /) -> Sequence[Triage]: ...
 
-    def __getitem__(self, at: int | slice, /) -> Triage | Sequence[Triage]:
-        if isinstance(at, slice):
-            return [self[index] for index in range(*at.indices(len(self)))]
-        index = range(len(self))[at]
+    def __getitem__(self, place: int | slice, /) -> Triage | Sequence[Triage]:
+        if isinstance(place, slice):
+            return [self[index] for index in range(*place.indices(len(self)))]
+        index = range(len(self))[place]
         if index not in self._made:
             self._made[index] = triage_of_report(self._reports[index], self._where)
         return self._made[index]

@@ -225,9 +225,9 @@ def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale
         steps = np.zeros(page.points + 1, np.int64)
         alive = np.zeros(page.points + 1, np.int64)
         is_some = born < dies
-        for at, sign in ((born[is_some], 1), (dies[is_some], -1)):
-            np.add.at(steps, at, sign * stays.size_bytes[rows][is_some])
-            np.add.at(alive, at, sign)
+        for points, sign in ((born[is_some], 1), (dies[is_some], -1)):
+            np.add.at(steps, points, sign * stays.size_bytes[rows][is_some])
+            np.add.at(alive, points, sign)
         own = column_most(np.cumsum(steps)[:-1], columns.first, columns.last)
         band = column_most(np.cumsum(alive)[:-1], columns.first, columns.last) > 0
 
@@ -256,18 +256,18 @@ def _row(levels: _Levels, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span
             np.full(len(band), PADDING),
         ]
     )
-    at = np.arange(len(band))
+    columns = np.arange(len(band))
     filled = edges[-1]
     bottom, largest = (extent > 0).argmax(axis=0), extent.argmax(axis=0)
     upper = extent.copy()
-    upper[bottom, at] = 0
+    upper[bottom, columns] = 0
     rest = upper.argmax(axis=0)
     is_full = filled == 8
-    first = extent[bottom, at]
+    first = extent[bottom, columns]
     empty = np.where(band, BAND, FREE)
     sign = np.where(is_full, first, filled)
-    ink = np.where(is_full, codes[bottom, at], np.where(extent[0] > 0, OWN, codes[largest, at]))
-    ground = np.where(is_full, np.where(first == 8, codes[bottom, at], codes[rest, at]), empty)
+    ink = np.where(is_full, codes[bottom, columns], np.where(extent[0] > 0, OWN, codes[largest, columns]))
+    ground = np.where(is_full, np.where(first == 8, codes[bottom, columns], codes[rest, columns]), empty)
     if glyphs.letters and row == 0:
         sign = np.where((filled > 0) & ~is_full, 8, sign)  # what is there shows, however low
         sign = np.where(is_full & (extent[0] > 0), 8, sign)
@@ -289,13 +289,13 @@ def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
 def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
     """The limit's label on the longest stretch of its line; none where there is no room."""
     text = f" limit {limit_size(capacity)} "
-    lines = [at for at in range(2, len(spans)) if spans[at][0].startswith(glyphs.horizontal)]
-    at = max(lines, key=lambda one: len(spans[one][0]), default=-1)
-    if at < 0 or len(spans[at][0]) < len(text) + 4:
+    lines = [place for place in range(2, len(spans)) if spans[place][0].startswith(glyphs.horizontal)]
+    place = max(lines, key=lambda index: len(spans[index][0]), default=-1)
+    if place < 0 or len(spans[place][0]) < len(text) + 4:
         return spans
-    line, key = spans[at]
+    line, key = spans[place]
     label: list[Span] = [(line[:2], key), (text, key), (line[2 + len(text) :], key)]
-    return [*spans[:at], *label, *spans[at + 1 :]]
+    return [*spans[:place], *label, *spans[place + 1 :]]
 
 
 def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:

@@ -140,9 +140,9 @@ def compose_memory(
     )
 
 
-def entry_card(page: SpaceMemory, listed: MemoryList, at: int, width: int, glyphs: Glyphs) -> list[Line]:
+def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, width: int, glyphs: Glyphs) -> list[Line]:
     """The card of an entry of the list, a buffer or a group."""
-    group, row = listed.group_of(at), listed.row_of(at)
+    group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group_card(page, group, width, glyphs)
     return buffer_card(page, row, width, glyphs, listed.point) if row is not None else []
@@ -169,9 +169,9 @@ def _painted(
     return paint_map(page, allocation, columns, area, steps)
 
 
-def _name(page: SpaceMemory, listed: MemoryList, at: int) -> tuple[str, str]:
+def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
     """What an entry is called, and where it comes from."""
-    group, row = listed.group_of(at), listed.row_of(at)
+    group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group.name, counted(len(group.rows), "buffer")
     if row is None:

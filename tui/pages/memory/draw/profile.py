@@ -109,10 +109,10 @@ def compose_memory_profile(
     """
     if not page.allocators:
         return ComposedMemoryProfile(tuple(_exactly(empty_lines(page, width, glyphs), width, height)))
-    at = min(max(state.allocator, 0), len(page.allocators) - 1)
-    allocator = page.allocators[at]
+    index = min(max(state.allocator, 0), len(page.allocators) - 1)
+    allocator = page.allocators[index]
     low = height < _LOW
-    lines = fact_lines(allocator, width, glyphs, (at, len(page.allocators)), 2 if low else 3)
+    lines = fact_lines(allocator, width, glyphs, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
     notes = [] if low else note_lines(allocator, width, glyphs)[:_MOST_NOTES]
     fixed = len(lines) + 4 + (band is not None) + len(notes) + (1 if low else 2)
@@ -182,10 +182,10 @@ def fact_lines(
         place: its index, and how many there are.
     """
     ascii_only = glyphs.name == "ascii"
-    at, many = place
+    index, many = place
     head: list[Span] = [(f" {clean(allocator.label, ascii_only)}", "strong")]
     if many > 1:
-        head.append((f" ({at + 1} of {many})", "dim"))
+        head.append((f" ({index + 1} of {many})", "dim"))
     facts = [head, *(_fact(label, value, note) for label, value, note in _facts(allocator, ascii_only))]
     lines: list[list[Span]] = [[]]
     for fact in facts:
@@ -293,9 +293,9 @@ def reading_line(
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
     ascii_only = glyphs.name == "ascii"
-    at = allocator.peak_index if cursor is None else int(shown.event[cursor])
-    used = int(in_use(allocator, at, at + 1)[0])
-    time_ps = int(allocator.time_ps[at])
+    event = allocator.peak_index if cursor is None else int(shown.event[cursor])
+    used = int(in_use(allocator, event, event + 1)[0])
+    time_ps = int(allocator.time_ps[event])
     if cursor is None:
         spans: list[Span] = [(f" {glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
     else:
@@ -304,8 +304,8 @@ def reading_line(
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
     figures = [("in use", _size(used))]
     # most runtimes reserve no stack: then it needs no room
-    figures += [(part[0], _size(int(column[at]))) for part, column in sizes if part[0] != "stack" or column.any()]
-    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[at]))))
+    figures += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
+    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[event]))))
     for label, value in figures:
         spans += [(f"  {label} ", "dim"), (value, "text")]
     if band is not None:
@@ -366,5 +366,5 @@ def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: 
         default_ps: where a cursor starts that is nowhere yet: the peak.
     """
     edges = np.array(composed.edges, np.int64)
-    at = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
-    return int(edges[min(max(at + by, 0), len(edges) - 2)])
+    column = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
+    return int(edges[min(max(column + by, 0), len(edges) - 2)])

@@ -42,6 +42,7 @@ SMALL = 0.001
 # --- figures of a memory space
 
 _NO_CAPACITY = "the capacity of this memory is not known"
+_NO_ELEMENTS = "the size of some buffer's elements is not known"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
 
 
@@ -112,7 +113,7 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
     ),
     _own("headroom_bytes", BYTES, "capacity less peak, negative where it does not fit", _NO_CAPACITY, "headroom"),
     _own("peak_bytes", BYTES, "the most that is in use at once", heading="peak", words=_peak_words),
-    _own("peak_unpadded_bytes", BYTES, "of the peak, what elements take", heading="unpadded peak"),
+    _own("peak_unpadded_bytes", BYTES, "of the peak, what elements take", _NO_ELEMENTS, "unpadded peak"),
     _own("peak_position", COUNT, "the first point of the program with that much in use"),
     _own(
         "peak_instruction",
@@ -137,12 +138,13 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
     _own("temporaries_bytes", BYTES, "of the peak, what comes and goes", heading="temporaries at the peak"),
     _own("constants_bytes", BYTES, "allocations of constants", heading="constants"),
     _own("thread_local_bytes", BYTES, "allocations inside of fusions and the like, in no other figure"),
-    _own("padding_bytes", BYTES, "peak less unpadded peak", heading="padding at the peak"),
+    _own("padding_bytes", BYTES, "peak less unpadded peak", _NO_ELEMENTS, "padding at the peak"),
     _own(
         "fragmentation",
         SHARE,
         "(all allocations - peak) / (all allocations - what is there throughout)",
-        heading="fragmentation",
+        "the module has no temporary allocations in this memory",
+        "fragmentation",
     ),
     _own(
         "scoped_bytes",

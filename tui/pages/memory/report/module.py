@@ -91,12 +91,12 @@ def asked_space(
     if not page.modules:
         return None, page.why_no_modules
     label = (page.first or page.modules[0]).module if module is None else compiled.find(module)
-    found = compiled.peaks(label)
-    if found.problem is not None:
-        return None, found.problem
+    peaks = compiled.peaks(label)
+    if peaks.problem is not None:
+        return None, peaks.problem
     numbers = {name.lower(): number for number, name in SPACE_NAMES.items()}
     try:
-        return compiled.space(label, first_space(found.peaks) if space is None else numbers[space]), None
+        return compiled.space(label, first_space(peaks.peaks) if space is None else numbers[space]), None
     except ProfileError as error:
         return None, error.sentence
 

@@ -80,22 +80,22 @@ def _rows(allocator: AllocatorProfile, asked: Asked) -> range:
 def json(content: MemoryOverTime, asked: Asked) -> str:
     """Every allocator with its timeline and what was in use at its peak."""
     page = content.page
-    points = [_points(one, None if asked.limit == 0 else MOST_POINTS) for one in page.allocators]
+    points = [_points(allocator, None if asked.limit == 0 else MOST_POINTS) for allocator in page.allocators]
     notes = [
-        f"the timeline of {one.label} has {len(shown):,} points for {counted(len(one.time_ps), 'event')}, each the one"
-        " with most in use of its stretch; --limit 0 gives all"
-        for one, shown in zip(page.allocators, points, strict=True)
-        if len(shown) < len(one.time_ps)
+        f"the timeline of {allocator.label} has {len(shown):,} points for {counted(len(allocator.time_ps), 'event')},"
+        " each the one with most in use of its stretch; --limit 0 gives all"
+        for allocator, shown in zip(page.allocators, points, strict=True)
+        if len(shown) < len(allocator.time_ps)
     ]
     records = table_records(ALLOCATORS, page.allocators, range(len(page.allocators)))
-    for record, one, shown in zip(records, page.allocators, points, strict=True):
-        record[TIMELINE.key] = table_records(TIMELINE, one, shown)
-        record[AT_PEAK.key] = table_records(AT_PEAK, one, _rows(one, asked))
+    for record, allocator, shown in zip(records, page.allocators, points, strict=True):
+        record[TIMELINE.key] = table_records(TIMELINE, allocator, shown)
+        record[AT_PEAK.key] = table_records(AT_PEAK, allocator, _rows(allocator, asked))
     why = figure_reasons((WHY_EMPTY,))
     for table, prefix in ((ALLOCATORS, ""), (TIMELINE, ".timeline[]"), (AT_PEAK, ".at_peak[]")):
         why |= reasons(table.fields, f"allocators[]{prefix}", {})
-    for one in page.allocators:
-        for key, reason in one.unknown.items():
+    for allocator in page.allocators:
+        for key, reason in allocator.unknown.items():
             if key != "at_peak":
                 why |= {f"allocators[].{key}": reason, f"allocators[].timeline[].{key}": reason}
     body = {ALLOCATORS.key: records, **figure_values((WHY_EMPTY,), page)}
@@ -110,15 +110,15 @@ def _points(allocator: AllocatorProfile, most: int | None) -> Int64s:
     borders = np.arange(most + 1, dtype=np.int64) * total // most
     used = in_use(allocator, 0, total)
     best = np.repeat(np.maximum.reduceat(used, borders[:-1]), np.diff(borders))
-    at = np.flatnonzero(used == best).astype(np.int64)
-    stretch = np.searchsorted(borders, at, side="right")
-    last: Int64s = at[np.append(stretch[1:] != stretch[:-1], True)]
+    largest = np.flatnonzero(used == best).astype(np.int64)
+    stretch = np.searchsorted(borders, largest, side="right")
+    last: Int64s = largest[np.append(stretch[1:] != stretch[:-1], True)]
     return last
 
 
 def csv(content: MemoryOverTime, asked: Asked) -> str:
     """What was in use at the peak of each allocator, a row a kind of allocation; bytes are of one of them."""
-    parts = (columns(AT_PEAK, one, _rows(one, asked), AT_PEAK.csv) for one in content.page.allocators)
+    parts = (columns(AT_PEAK, allocator, _rows(allocator, asked), AT_PEAK.csv) for allocator in content.page.allocators)
     return csv_table(AT_PEAK.csv, (row for part in parts for row in zip(*part.values(), strict=True)))
 
 

@@ -85,9 +85,9 @@ def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: G
 
 def _by_reason(unknown: Mapping[str, str]) -> dict[str, list[str]]:
     """What is unknown in words, by why."""
-    found: dict[str, list[str]] = {}
+    names_by_reason: dict[str, list[str]] = {}
     for name, why in sorted(unknown.items()):
         words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
-        if words not in (names := found.setdefault(why, [])):
+        if words not in (names := names_by_reason.setdefault(why, [])):
             names.append(words)
-    return found
+    return names_by_reason

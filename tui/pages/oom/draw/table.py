@@ -16,9 +16,9 @@ from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, each, header_line, row_lines
 from tpuprof.tui.pages.oom.fields import BUFFERS, SEARCHED
-from tpuprof.tui.report.buffers import EXPANSION, BufferRows, searched, size_look
+from tpuprof.tui.report.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
-from tpuprof.tui.report.units import BYTES, NUMBER, PERCENT, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -84,7 +84,7 @@ def rows_of(
         places: dict[str, list[int]] = {}
         for index in chosen:
             places.setdefault(buffers[index].source or "", []).append(index)
-        rows = [_row(triage, tuple(found), sizes, place or "source unknown") for place, found in places.items()]
+        rows = [_row(triage, tuple(members), sizes, place or "source unknown") for place, members in places.items()]
     rows.sort(key=lambda row: (-row.size, row.buffers))
     sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort))
     return tuple(rows[index] for index in sorted_rows.tolist())
@@ -140,13 +140,13 @@ def table_lines(
 # --- rows
 
 
-def _row(triage: Triage, found: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
-    buffers = [triage.need.buffers[index] for index in found]
+def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
+    buffers = [triage.need.buffers[index] for index in members]
     unpadded = [buffer.unpadded_bytes for buffer in buffers]
     known = [size for size in unpadded if size is not None]
-    after = None if sizes is None else sum(sizes[index] for index in found if index < len(sizes))
+    after = None if sizes is None else sum(sizes[index] for index in members if index < len(sizes))
     total = sum(buffer.size_bytes for buffer in buffers)
-    return Row(found, total, sum(known) if len(known) == len(unpadded) else None, after, title)
+    return Row(members, total, sum(known) if len(known) == len(unpadded) else None, after, title)
 
 
 # --- columns
@@ -209,10 +209,10 @@ class ShownRows:
     def place(self, index: int) -> tuple[str, str]:
         """The line of code and the op."""
         row, folder = self.rows[index], self.width >= WIDE
-        found = (
+        words = (
             _group_place(row, self.triage.need.buffers, folder) if row.title else place_of(self._buffer(index), folder)
         )
-        return self._clean(found[0]), self._clean(found[1])
+        return self._clean(words[0]), self._clean(words[1])
 
     def source(self, index: int) -> Span:
         """The line of code and the op, as far as there is room."""
@@ -251,67 +251,41 @@ def _drawn(
     cell: Callable[[ShownRows, int], Span],
 ) -> Field[ShownRows]:
     """A field whose cells are more than its values."""
-    return Field(
-        key, unit, read, meaning, screen=replace(look, cells=lambda source, _: each(lambda row: cell(source, row)))
-    )
+    screen = replace(look, cells=lambda source, _: each(lambda row: cell(source, row)))
+    return Field(key, unit, read, meaning, screen=screen)
 
+
+_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, fixed=True)
+_SHARE: OnScreen[ShownRows] = OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
+_EXPANSION: OnScreen[ShownRows] = OnScreen(
+    "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
+)
+_CATEGORY: OnScreen[ShownRows] = OnScreen("category", CATEGORY, 6, fixed=True)
+_SHAPE_LOOK: OnScreen[ShownRows] = OnScreen("shape", "shape", 8)
+_SOURCE: OnScreen[ShownRows] = OnScreen("source", "source", 8, grows=True)
 
 ROWS: Table[ShownRows] = Table(
     "rows",
     (
-        _drawn(
-            "number",
-            NUMBER,
-            lambda _, rows: [int(row) + 1 for row in rows],
-            "the buffer's place in the list",
-            OnScreen("", "#", 2, fixed=True),
-            ShownRows.number,
-        ),
+        replace(rank_field(2), screen=OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)),
         Field("size_bytes", BYTES, _of_rows("size"), "what it takes", screen=replace(size_look(), fixed=True)),
-        _drawn(
-            "after_bytes",
-            BYTES,
-            _of_rows("after"),
-            "what it takes with the chosen toggles",
-            OnScreen("", "est.", 6, fixed=True),
-            ShownRows.after,
-        ),
-        Field(
-            "share_percent",
-            PERCENT,
-            _shares,
-            "its size, of all that is needed",
-            screen=OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True),
-        ),
+        _drawn("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", _AFTER, ShownRows.after),
+        Field("share_percent", PERCENT, _shares, "its size, of all that is needed", screen=_SHARE),
         Field(
             "expansion",
             EXPANSION,
             _of_rows("expansion"),
-            "size over unpadded size; sorts by the bytes of padding",
-            screen=OnScreen("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True),
+            "size over unpadded size",
+            screen=_EXPANSION,
             sort=lambda source: [row.padding for row in source.rows],
         ),
-        _drawn(
-            "category",
-            VERBATIM,
-            _first("category"),
-            "what holds it in memory",
-            OnScreen("category", CATEGORY, 6, fixed=True),
-            ShownRows.category,
-        ),
-        _drawn("shape", VERBATIM, _first("shape"), "its shape", OnScreen("shape", "shape", 8), ShownRows.shape),
-        _drawn(
-            "source",
-            VERBATIM,
-            _first("source"),
-            "the line of code and the op that it comes from",
-            OnScreen("source", "source", 8, grows=True),
-            ShownRows.source,
-        ),
+        _drawn("category", VERBATIM, _first("category"), "what holds it", _CATEGORY, ShownRows.category),
+        _drawn("shape", VERBATIM, _first("shape"), "its shape", _SHAPE_LOOK, ShownRows.shape),
+        _drawn("source", VERBATIM, _first("source"), "where it comes from", _SOURCE, ShownRows.source),
     ),
     len,
     json=(),
-    screen=("number", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
+    screen=("rank", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
 )
 
 
@@ -321,7 +295,7 @@ def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, ma
     if all(row.after is None for row in rows):
         left_out.add("after_bytes")
     looks: dict[str, Mapping[str, Any]] = {key: {} for key in ROWS.screen if key not in left_out}
-    looks["number"] = {"width": max(2, len(str(len(triage.need.buffers))))}
+    looks["rank"] = {"width": max(2, len(str(len(triage.need.buffers))))}
     left = screen_columns(ROWS, shown, glyphs, looks)
     room = width - 1 - sum(column.width + 1 for column in left)
     measured = range(min(len(rows), _MEASURED))
