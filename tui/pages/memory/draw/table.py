@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle, fit, rule
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, header_line, row_lines
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, GroupRows, StayRows
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
 from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.report.fields import Table, is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
@@ -92,17 +92,17 @@ def memory_list(page: SpaceMemory, point: int, order: Order, grouping: Grouping,
     size = page.stays.size_bytes[rows]
     total, count = int(size.sum()), len(rows)
     if wanted:
-        texts = searched(BUFFERS, StayRows.of(page, rows), SEARCHED)
+        texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
         kept = np.array([wanted.casefold() in words for words in texts], np.bool_)
         rows, size = rows[kept], size[kept]
     groups: tuple[Group, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
-            rows = rows[_ordered(BUFFERS, StayRows.of(page, rows), name)]
+            rows = rows[_ordered(BUFFERS, ListedRows.of(page, rows), name)]
         most = int(size.max(initial=0))
     else:
         groups = group_rows(page, rows, grouping)
-        groups = tuple(groups[row] for row in _ordered(GROUPS, GroupRows(groups, page), order).tolist())
+        groups = tuple(groups[row] for row in _ordered(GROUPS, ListedRows.of(page, groups), order).tolist())
         most = max((group.size_bytes for group in groups), default=0)
     return MemoryList(
         rows=rows[:0] if groups else rows,
@@ -155,7 +155,7 @@ def table_lines(
 
 def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit; what room there is, shape, source and op share."""
-    source = StayRows.of(page, listed.rows, listed.in_memory_bytes, listed.most_bytes)
+    source = ListedRows.of(page, listed.rows, listed.in_memory_bytes, listed.most_bytes)
     is_barred, is_narrow = width >= _BARRED, width < NARROW
     looks: dict[str, Mapping[str, Any]] = {"rank": {"width": max(2, len(str(len(listed))))}} if is_barred else {}
     looks["size_bytes"] = {}
@@ -172,9 +172,10 @@ def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: G
 
 
 def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
-    source = GroupRows(listed.groups, page, listed.in_memory_bytes, listed.most_bytes)
+    source = ListedRows.of(page, listed.groups, listed.in_memory_bytes, listed.most_bytes)
     left_out = ("rank", "size_bar", "name") if width < NARROW else ("name",)
-    columns = screen_columns(GROUPS, source, glyphs, {key: {} for key in GROUPS.screen if key not in left_out})
+    looks = {key: {"width": 3} if key == "rank" else {} for key in GROUPS.screen if key not in left_out}
+    columns = screen_columns(GROUPS, source, glyphs, looks)
     name = {"title": _GROUP_TITLES[listed.grouping], "width": max(1, _room(columns, width) - 1)}
     return columns + screen_columns(GROUPS, source, glyphs, {"name": name})
 

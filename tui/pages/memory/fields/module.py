@@ -25,13 +25,10 @@ from tpuprof.tui.report.buffers import (
     SHARED_KEYS,
     BufferRows,
     bar_field,
-    rank_field,
     size_bar,
-    size_look,
-    whole_share,
 )
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, figure_rows
-from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -202,42 +199,49 @@ _KEY = re.compile(r"\['([^'\[\]]*)'\]")
 
 
 class _Described:
-    """Buffers of some rows of a memory space, each described once, when it is asked for."""
+    """Buffers of a memory space, or groups as one buffer each; described once, when they are asked for."""
 
-    def __init__(self, space: SpaceMemory, rows: Int64s) -> None:
-        self._space, self._rows = space, rows
+    def __init__(self, space: SpaceMemory, entries: Int64s | Sequence[Group]) -> None:
+        self._space, self._entries = space, entries
         self._known: dict[int, Buffer] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._entries)
 
     def __getitem__(self, row: int, /) -> Buffer:
         if row not in self._known:
-            self._known[row] = self._space.buffers[int(self._rows[row])]
+            entry = self._entries[row]
+            self._known[row] = self._together(entry) if isinstance(entry, Group) else self._space.buffers[int(entry)]
         return self._known[row]
+
+    def _together(self, group: Group) -> Buffer:
+        is_temporary = bool((self._space.stays.category[group.rows] >= CATEGORIES.index("temporary")).any())
+        elements = group.size_bytes - group.padding_bytes
+        return Buffer(group.name, "temporary" if is_temporary else "parameter", group.size_bytes, elements)
 
 
 @dataclass(frozen=True, slots=True)
-class StayRows(BufferRows):
-    """Buffers of a memory space as the screen lists them.
+class ListedRows(BufferRows):
+    """What the screen lists of a memory space.
 
     Attributes:
-        space: whose.
-        rows: int64, of its `stays`.
+        entries: buffers by their rows of `SpaceMemory.stays`, or groups.
         most_bytes: size of the largest, whose bar is the longest.
     """
 
     space: SpaceMemory
-    rows: Int64s
+    entries: Any
     most_bytes: int
 
     @classmethod
-    def of(cls, space: SpaceMemory, rows: Int64s, whole_bytes: int = 0, most_bytes: int = 0) -> StayRows:
-        """The buffers of these rows."""
-        return cls(_Described(space, rows), whole_bytes, space, rows, most_bytes)
+    def of(
+        cls, space: SpaceMemory, entries: Int64s | Sequence[Group], whole_bytes: int = 0, most_bytes: int = 0
+    ) -> ListedRows:
+        """These buffers or groups; `whole_bytes` is what is in memory."""
+        return cls(_Described(space, entries), whole_bytes, space, entries, most_bytes)
 
 
-def _bars(source: StayRows, glyphs: Glyphs) -> Cells:
+def _bars(source: ListedRows, glyphs: Glyphs) -> Cells:
     def bar(row: int) -> Span:
         buffer = source.buffers[row]
         fraction = buffer.size_bytes / source.most_bytes if source.most_bytes > 0 else 0.0
@@ -246,7 +250,7 @@ def _bars(source: StayRows, glyphs: Glyphs) -> Cells:
     return each(bar)
 
 
-def _paddings(source: StayRows, _: Glyphs) -> Cells:
+def _paddings(source: ListedRows, _: Glyphs) -> Cells:
     def padding(row: int) -> Span:
         buffer = source.buffers[row]
         is_small = (buffer.padding_bytes or 0) < SMALL * (source.whole_bytes or 0)
@@ -265,8 +269,8 @@ _LOOKS: dict[str, OnScreen[Any]] = {
     "source": OnScreen("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
 }
 _SORTS: dict[str, Callable[[Any], Int64s]] = {
-    "size_bytes": lambda source: source.space.stays.size_bytes[source.rows],
-    "expansion": lambda source: padding_of(source.space, source.rows),
+    "size_bytes": lambda source: source.space.stays.size_bytes[source.entries],
+    "expansion": lambda source: padding_of(source.space, source.entries),
 }
 
 _MARKDOWN = ("rank", "size_bytes", "share_percent", "expansion", "category", "shape", "name", "framework_op", "source")
@@ -283,7 +287,7 @@ BUFFERS: Table[Any] = Table(
             _ops,
             "the framework op without what transformations add, else the instruction; sorts in the program's order",
             screen=OnScreen("program", "op", 20, grows=True),
-            sort=lambda source: source.space.stays.born[source.rows],
+            sort=lambda source: source.space.stays.born[source.entries],
         ),
     ),
     len,
@@ -291,7 +295,7 @@ BUFFERS: Table[Any] = Table(
     markdown=_MARKDOWN,
     screen=_SCREEN,
 )
-"""Buffers: `BufferRows` in reports, `StayRows` on the screen."""
+"""Buffers: `BufferRows` in reports, `ListedRows` on the screen."""
 
 SEARCHED = ("name", "shape", "framework_op", "source")
 """What a search looks at."""
@@ -299,79 +303,45 @@ SEARCHED = ("name", "shape", "framework_op", "source")
 # --- groups of buffers
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRows:
-    """Groups of buffers, see `StayRows`."""
-
-    groups: Sequence[Group]
-    space: SpaceMemory
-    whole_bytes: int = 0
-    most_bytes: int = 0
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-
-def _group_bars(source: GroupRows, glyphs: Glyphs) -> Cells:
-    def bar(row: int) -> Span:
-        group = source.groups[row]
-        is_temporary = bool((source.space.stays.category[group.rows] >= CATEGORIES.index("temporary")).any())
-        return size_bar(group.size_bytes / source.most_bytes if source.most_bytes > 0 else 0.0, is_temporary, glyphs)
-
-    return each(bar)
-
-
-def _group_paddings(source: GroupRows, _: Glyphs) -> Cells:
+def _group_paddings(source: ListedRows, _: Glyphs) -> Cells:
     def padding(row: int) -> Span:
-        value, size = source.groups[row].padding_bytes, source.groups[row].size_bytes
-        expansion = size / (size - value) if 0 < value < size else 1.0 if value <= 0 else math.inf
-        is_small = value < SMALL * source.whole_bytes
-        return binary_short(value) if value > 0 else "-", "dim" if is_small else expansion_style(expansion)
+        value, expansion = source.buffers[row].padding_bytes or 0, source.buffers[row].expansion
+        is_small = value < SMALL * (source.whole_bytes or 0)
+        style = expansion_style(math.inf if value and expansion is None else expansion)
+        return binary_short(value) if value else "-", "dim" if is_small else style
 
     return each(padding)
 
 
-def _group_shares(source: GroupRows, rows: Rows) -> list[float | None]:
-    whole = source.whole_bytes
-    return [100 * source.groups[row].size_bytes / whole if whole else None for row in rows]
+def _begins(source: ListedRows) -> Int64s:
+    return np.array([source.space.stays.born[group.rows].min() for group in source.entries], np.int64)
 
 
-def _begins(source: GroupRows) -> Int64s:
-    return np.array([source.space.stays.born[group.rows].min() for group in source.groups], np.int64)
+_GROUP_LOOKS: dict[str, OnScreen[Any]] = {
+    "name": OnScreen("program", "", 1, lambda _: "strong", grows=True),
+    "padding_bytes": OnScreen("padding", "padding", 7, cells=_group_paddings),
+}
 
-
-def _of_groups(
-    key: str, unit: Unit, read: Callable[[Group], object], meaning: str, screen: OnScreen[GroupRows]
-) -> Field[GroupRows]:
-    return Field(key, unit, lambda source, rows: [read(source.groups[row]) for row in rows], meaning, screen=screen)
-
-
-_NAME: OnScreen[GroupRows] = OnScreen("program", "", 1, lambda _: "strong", grows=True)
-_PADDING: OnScreen[GroupRows] = OnScreen("padding", "padding", 7, cells=_group_paddings)
-_SHARE: OnScreen[GroupRows] = OnScreen("", "%", 5, words=whole_share)
-
-GROUPS: Table[GroupRows] = Table(
+GROUPS: Table[Any] = Table(
     "groups",
     (
-        rank_field(3),
-        _of_groups("size_bytes", BYTES, lambda group: group.size_bytes, "what all its buffers take", size_look()),
-        Field("share_percent", PERCENT, _group_shares, "their size, of all that is in memory", screen=_SHARE),
-        bar_field(_group_bars),
-        _of_groups(
-            "padding_bytes", BYTES, lambda group: group.padding_bytes, "what they take beyond elements", _PADDING
+        *(
+            replace(one, screen=_GROUP_LOOKS.get(one.key, one.screen), sort=_begins if one.key == "name" else None)
+            for one in BUFFERS.fields
         ),
-        _of_groups(
-            "buffer_count", COUNT, lambda group: len(group.rows), "how many they are", OnScreen("", "buffers", 7)
-        ),
-        replace(
-            _of_groups("name", VERBATIM, lambda group: group.name, "a source line, a scope or a category", _NAME),
-            sort=_begins,
+        Field(
+            "buffer_count",
+            COUNT,
+            lambda source, rows: [len(source.entries[row].rows) for row in rows],
+            "how many buffers a group has",
+            screen=OnScreen("", "buffers", 7),
         ),
     ),
     len,
     json=(),
     screen=("rank", "size_bytes", "share_percent", "size_bar", "padding_bytes", "buffer_count", "name"),
 )
+"""Groups of buffers, whose quantities are those of all their buffers together."""
 
 # --- modules
 
