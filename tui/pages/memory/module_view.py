@@ -12,7 +12,7 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModulePeaks, SpaceMe
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
@@ -194,10 +194,7 @@ class BuffersView:
 
     def figure_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All figures of the memory space."""
-        lines: list[Line] = []
-        for name, words in peoples_figures(self.space) if self.space is not None else ():
-            lines += wrap(words, width, "text", glyphs, [(f"{name:<26}", "dim")])
-        return lines
+        return labelled(peoples_figures(self.space), width, glyphs, 26) if self.space is not None else []
 
     # --- moving
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import fit, labelled
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
@@ -182,7 +182,4 @@ def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
         ("data type", row.data_type or unknown),
         ("shape", row.shape or unknown),
     )
-    lines: list[Line] = []
-    for label, value in facts:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<16}", "dim")])
-    return lines
+    return labelled(facts, width, glyphs, 16)

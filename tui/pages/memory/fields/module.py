@@ -351,10 +351,19 @@ def _peaks(module: ModulePeaks) -> str:
     return module.problem or ", ".join(sizes)
 
 
+_BY_NAME = replace(VERBATIM, name="bytes by name")
+"""Objects with a size for each name."""
+
+
 def _module(
-    key: str, read: Callable[[ModulePeaks], object], meaning: str, null: str = "", heading: str = ""
+    key: str,
+    read: Callable[[ModulePeaks], object],
+    meaning: str,
+    null: str = "",
+    heading: str = "",
+    unit: Unit = VERBATIM,
 ) -> Field[Sequence[ModulePeaks]]:
-    return Field(key, VERBATIM, lambda modules, rows: [read(modules[row]) for row in rows], meaning, null, heading)
+    return Field(key, unit, lambda modules, rows: [read(modules[row]) for row in rows], meaning, null, heading)
 
 
 MODULES: Table[Sequence[ModulePeaks]] = Table(
@@ -370,6 +379,7 @@ MODULES: Table[Sequence[ModulePeaks]] = Table(
             "peak_bytes",
             lambda one: {space_name(space): peak for space, peak in sorted(one.peaks.items())},
             "the peak in each memory space that it uses",
+            unit=_BY_NAME,
         ),
         _module("peaks", _peaks, "these peaks in words, or why there are none", heading="peaks"),
         _module("problems", lambda one: [one.problem] if one.problem else [], "why there are no figures"),
