@@ -34,12 +34,15 @@ from tpuprof.tui.cli.common import (
     why_no_screen,
     write_report,
 )
-from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
+from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.progress import RedrawnLine
 from tpuprof.tui.terminal.detect import settle_terminal
 
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.oom.model import OomLog
+
+OOM_FORMATS = ("text", "json", "md")
+"""Formats of the report."""
 
 AT_ONCE_BYTES = 24_000_000
 """A log up to this size is read before the screen opens: that takes less time than importing it."""
@@ -101,8 +104,9 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
         return _screen(args, log, 0)
     if args.format is None and args.output is None:
         note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
-    form = cast(OomFormat, args.format or "text")
-    write_report(args, oom_report(log, args.file, form, report_look(args), args.limit))
+    report = command_named("oom").load_report()
+    errors = report.read(log, args.file, shown_name(args.file))
+    write_report(args, report.writers[args.format or "text"](errors, report_look(args), args.limit))
     return EXIT_OK
 
 
@@ -116,6 +120,11 @@ def nothing_found(path: str, log: OomLog) -> ProfileError:
     if path.endswith(".xplane.pb"):
         hint = f"{PROGRAM} {printable(path)}"
     return ProfileError("no_oom", sentence, hint, EXIT_NOT_FOUND)
+
+
+def shown_name(path: str) -> str:
+    """A log's name before a line number: its last part, ``stdin`` for standard input."""
+    return "stdin" if path == STREAM else path.rstrip("/").rpartition("/")[2] or path
 
 
 # --- reading
@@ -283,9 +292,7 @@ def _take_keys_from_terminal() -> bool:
 def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     """Opens the screen; reads the log there where it was not read yet."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse)
-    from tpuprof.tui.pages.oom.app import OomApp  # noqa: PLC0415 - Textual, for the screen only
-
-    app = OomApp(
+    app = command_named("oom").load_app()(
         shown_name(args.file),
         terminal,
         log=log,
@@ -297,7 +304,7 @@ def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
         raise app.problem
     if app.oom_log is not None and not app.oom_log.reports:
         raise nothing_found(args.file, app.oom_log)
-    return app.return_code or EXIT_OK
+    return int(app.return_code or EXIT_OK)
 
 
 def _check_output(path: str, log: str) -> None:

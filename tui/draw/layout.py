@@ -190,9 +190,9 @@ def rows_around(cursor: int | None, count: int, most: int | None) -> range:
 _LABEL = 22
 
 
-def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+def labelled(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs, label_width: int = _LABEL) -> list[Line]:
     """Values with their labels before them."""
     lines: list[Line] = []
     for label, value in rows:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<{_LABEL}}", "dim")])
+        lines += wrap(value, width, "text", glyphs, [(f"{label:<{label_width}}", "dim")])
     return lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, object_table
-from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, WORDS, Unit, plain
+from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
     from tpuprof.parsers.pages.inference import Latency, Percentile
@@ -26,8 +26,8 @@ STEP_TIMES = (
 STEP_TIME = (
     *STEP_TIMES,
     attribute("count", COUNT, "how many steps there are"),
-    attribute("source", WORDS, "steps: marked in the profile; modules: inferred from periods of a program"),
-    attribute("note", WORDS, "how sure an inferred time is; empty for marked steps"),
+    attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
+    attribute("note", VERBATIM, "how sure an inferred time is; empty for marked steps"),
 )
 """The summary over steps, and what it is made from."""
 
@@ -37,11 +37,11 @@ def _of_steps(key: str, heading: str, short: str, meaning: str) -> Figure[Any]:
 
 
 BOTTLENECK = (
-    attribute("bottleneck.classification", WORDS, "what steps wait for: host, both, device or unknown"),
+    attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
     _of_steps("input_percent", "waiting for input, of step time", "waiting for input", "waiting for input, of steps"),
     _of_steps("output_percent", "output, of step time", "output time", "handing over output, of the steps' time"),
     _of_steps("idle_percent", "idle, of step time", "idle time in steps", "no op ran, of the steps' time"),
-    attribute("bottleneck.statement", WORDS, "the verdict in a sentence or two"),
+    attribute("bottleneck.statement", VERBATIM, "the verdict in a sentence or two"),
     attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
 )
 """What holds the program of a page up."""

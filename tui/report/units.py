@@ -106,9 +106,9 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 
 
 TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
-WORDS = Unit("text", plain, lambda value, _: value or "", is_text=True)
-"""Text as it is: an empty one is no unknown one."""
 TEXTS = Unit("list of texts", _lists, lambda value, _: "; ".join(value))
+VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
+"""Texts of which an empty one is not an unknown one."""
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))

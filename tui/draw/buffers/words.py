@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.formats.hlo.shapes import Shape
+from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
+from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
@@ -57,9 +58,8 @@ def short_shape(shape: str | None) -> str:
 LABEL = 10
 """Cells of a label, with the blank behind it."""
 
-
-_NAMED = 5
-
+NAMED = 5
+"""Callers, or buffers of a group, that a card names."""
 
 CATEGORY_PHRASES: dict[Category, str] = {
     "parameter": "argument of the program",
@@ -83,8 +83,8 @@ def padding_words(shape: Shape) -> str | None:
     if padded is None or not shape.tiles:
         return None
     changed = [
-        f"dimension {at} from {count(size)} to {count(longer)}"
-        for at, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
+        f"dimension {dimension} from {count(size)} to {count(longer)}"
+        for dimension, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
         if longer != size
     ]
     tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
@@ -95,6 +95,30 @@ def padding_words(shape: Shape) -> str | None:
     return f"tile {tile} rounds up {' and '.join(changed)}"
 
 
+def padding_entry(buffer: Buffer, key: StyleKey, width: int, glyphs: Glyphs) -> list[Line]:
+    """What padding adds to a buffer that has some, and which dimensions are padded."""
+    expansion = expansion_words(buffer.expansion)
+    elements = binary_size(buffer.unpadded_bytes)
+    words = f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}"
+    lines = entry("padding", words, width, glyphs, key)
+    shape = parse_shape(buffer.shape) if buffer.shape else None
+    why = None if shape is None else padding_words(shape)
+    return lines + (entry("", why, width, glyphs, key) if why else [])
+
+
+def alike_entry(others: int, total_bytes: int, where: str, width: int, glyphs: Glyphs, more: str = "") -> list[Line]:
+    """How many other buffers have its shape, and what they take with it.
+
+    Args:
+        where: they are looked for.
+        more: words before their number.
+    """
+    if not others:
+        return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
+    words = f"{more}{counted(others, 'other')} of this shape {where}, {binary_size(total_bytes)} together"
+    return entry("alike", words, width, glyphs)
+
+
 def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     """The line of code that a buffer comes from, and what called it."""
     if not buffer.source and not buffer.stack:
@@ -102,8 +126,8 @@ def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     first = buffer.source or buffer.stack[0]
     lines = entry("source", first, width, glyphs)
     callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
-    for at, frame in enumerate(callers[:_NAMED]):
-        lines += entry("" if at else "called", frame, width, glyphs, "dim")
-    if len(callers) > _NAMED:
-        lines += entry("", f"and {len(callers) - _NAMED} more", width, glyphs, "dim")
+    for place, frame in enumerate(callers[:NAMED]):
+        lines += entry("" if place else "called", frame, width, glyphs, "dim")
+    if len(callers) > NAMED:
+        lines += entry("", f"and {len(callers) - NAMED} more", width, glyphs, "dim")
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, LatencyRow
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import LATENCIES, PERCENTILE, latency_figures, latency_table, queued
-from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TIME_MS, TIME_PS, WORDS
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TIME_MS, TIME_PS, VERBATIM
 
 SIZES: Table[Sequence[int]] = Table(
     "percentiles",
@@ -35,7 +35,7 @@ def _at(place: int) -> Field[Sequence[LatencyRow]]:
 def rows_of(kind: str) -> Table[Sequence[LatencyRow]]:
     """The table of models or modules, `kind` says which; only modules run on cores."""
     figures: tuple[Figure[LatencyRow], ...] = (
-        attribute("name", WORDS, "of the model or module", kind),
+        attribute("name", VERBATIM, "of the model or module", kind),
         attribute("runs", COUNT, "how many", "runs"),
         attribute("average_ms", TIME_MS, "mean latency", "average", name="average_ps"),
         attribute("minimum_ms", TIME_MS, "the shortest", name="minimum_ps"),
@@ -62,8 +62,8 @@ LAUNCHES = (
     attribute("percentiles", listed(LAUNCHED), "latencies from the launch on the host to the end of the run"),
 )
 BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
-    attribute("source", WORDS, "what a session is: requests, or module runs", null=NO_REASON),
-    attribute("subject", WORDS, "the request events' name, or the module's"),
+    attribute("source", VERBATIM, "what a session is: requests, or module runs", null=NO_REASON),
+    attribute("subject", VERBATIM, "the request events' name, or the module's"),
     attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
@@ -80,4 +80,4 @@ BEFORE_ROWS: tuple[Figure[InferencePage], ...] = (
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
 )
-NOTE: Figure[InferencePage] = attribute("note", WORDS, "what the sessions are, in a sentence or two")
+NOTE: Figure[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")

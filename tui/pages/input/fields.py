@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputOp, InputPipel
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import BOTTLENECK, STEP_TIME
-from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, WORDS, Unit, divided
+from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, divided
 
 TIME_US = Unit("us", divided(1e6), duration)
 
@@ -29,14 +29,14 @@ INFEED_PERCENT = (
     attribute("minimum", PERCENT, "the step that waits least"),
     attribute("maximum", PERCENT, "the step that waits most"),
 )
-_CORE = attribute("core", WORDS, "the core that waits most, as host:ordinal", null=NO_CORE_WAITS)
+_CORE = attribute("core", VERBATIM, "the core that waits most, as host:ordinal", null=NO_CORE_WAITS)
 MAX_INFEED: Table[Sequence[StepWait]] = object_table(
-    "max_infeed", (attribute("step", WORDS, "the step's name", name="name"), _CORE)
+    "max_infeed", (attribute("step", VERBATIM, "the step's name", name="name"), _CORE)
 )
 STEPS: Table[Sequence[StepWait]] = object_table(
     "steps",
     (
-        attribute("name", WORDS, "the step's name"),
+        attribute("name", VERBATIM, "the step's name"),
         attribute("duration_ms", TIME_MS, "of its slowest core", name="duration_ps"),
         attribute("wait_ms", TIME_MS, "waiting on the core that waits most", null=NO_CORE_WAITS, name="wait_ps"),
         _percent("infeed_percent_average", "of its duration, mean over the cores", "percent_average"),
@@ -73,7 +73,7 @@ BEFORE_OPS: tuple[Figure[InputPipelinePage], ...] = (
     attribute("device.max_infeed", listed(MAX_INFEED), "which core waits most, a row a step", name="steps"),
     attribute(
         "device.input_source",
-        WORDS,
+        VERBATIM,
         "what tells waiting: time in infeed ops, or idle time while the host waits for input or sends it",
         null="the program has no infeed ops",
         name="source",
@@ -95,14 +95,14 @@ EXPLAINED = {
 OPS: Table[Sequence[InputOp]] = object_table(
     "ops",
     (
-        attribute("name", WORDS, "the op's name", "op"),
+        attribute("name", VERBATIM, "the op's name", "op"),
         attribute("count", COUNT, "how often it ran", "count", name="occurrences"),
         attribute("total_time_ms", TIME_MS, "over all threads, the ops inside it included", "total", name="total_ps"),
         attribute("total_time_percent", PERCENT, "of its group's self time", "total %", name="total_percent"),
         attribute("self_time_ms", TIME_MS, "over all threads, without the ops inside it", "self", name="self_ps"),
         attribute("self_time_percent", PERCENT, "of its group's self time", "self %", name="self_percent"),
-        attribute("category", WORDS, "what the op does", "category"),
-        attribute("group", WORDS, "input_op: as XProf lists them; device_feed: hands input to the device"),
+        attribute("category", VERBATIM, "what the op does", "category"),
+        attribute("group", VERBATIM, "input_op: as XProf lists them; device_feed: hands input to the device"),
     ),
     (
         attribute("total_time_ps", TIME_PS, "over all threads, the ops inside it included", name="total_ps"),
@@ -120,10 +120,12 @@ OPS: Table[Sequence[InputOp]] = object_table(
 STAGES: Table[InputPipelinePage] = Table(
     "stages",
     (
-        Field("name", WORDS, lambda page, rows: [page.ops[page.stages[row].op].name for row in rows], "the op's name"),
+        Field(
+            "name", VERBATIM, lambda page, rows: [page.ops[page.stages[row].op].name for row in rows], "the op's name"
+        ),
         Field(
             "label",
-            WORDS,
+            VERBATIM,
             lambda page, rows: [page.stages[row].label for row in rows],
             "its name without that of the stage around it",
         ),

@@ -12,18 +12,12 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModulePeaks, SpaceMe
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.figures import figures
-from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, MemoryList, memory_list
-from tpuprof.tui.pages.memory.draw.page import (
-    ComposedMemory,
-    MemoryState,
-    column_of,
-    compose_memory,
-    entry_card,
-    point_at,
-)
+from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
+from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, MemoryList, memory_list
+from tpuprof.tui.pages.memory.fields.module import peoples_figures
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
@@ -99,11 +93,16 @@ class BuffersView:
         lines += [fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
         return lines[:height] + [fit([], width, glyphs)] * (height - len(lines))
 
+    @property
+    def _shown_index(self) -> int | None:
+        """Which of the modules is shown."""
+        modules = enumerate(self._pages.page.modules)
+        return next((index for index, one in modules if self._shown and one.module == self._shown.module), None)
+
     def _title(self) -> str:
         """The module, and which of how many."""
         modules = self._pages.page.modules
-        at = next((at for at, module in enumerate(modules) if self.space and module.module == self.space.module), 0)
-        place = "the largest peak" if at == 0 else f"number {at + 1} by peak"
+        place = f"number {self._shown_index + 1} by peak" if self._shown_index else "the largest peak"
         name = str(self.space.module) if self.space is not None else ""
         if self.space is not None and len(self._pages.page.hosts) > 1:
             name += f" of {self.space.module.origin}"
@@ -160,11 +159,11 @@ class BuffersView:
     @property
     def details(self) -> Details | None:
         """The card."""
-        space, listed, at = self.space, self.listed if self.space is not None else None, self._state.row
+        space, listed, entry = self.space, self.listed if self.space is not None else None, self._state.row
         if space is None or listed is None or not len(listed):
             return None
-        title = "Buffer" if listed.row_of(at) is not None else "Group"
-        return title, lambda width, glyphs: entry_card(space, listed, at, width, glyphs)
+        title = "Buffer" if listed.row_of(entry) is not None else "Group"
+        return title, lambda width, glyphs: entry_card(space, listed, entry, width, glyphs)
 
     def detail_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """The buffer in one line."""
@@ -195,10 +194,7 @@ class BuffersView:
 
     def figure_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All figures of the memory space."""
-        lines: list[Line] = []
-        for name, words in figures(self.space) if self.space is not None else ():
-            lines += wrap(words, width, "text", glyphs, [(f"{name:<26}", "dim")])
-        return lines
+        return labelled(peoples_figures(self.space), width, glyphs, 26) if self.space is not None else []
 
     # --- moving
 
@@ -224,14 +220,14 @@ class BuffersView:
         if space is None:
             return
         self._state = replace(self._state, point=max(0, min(point, space.points - 1)))
-        found = self._entry_of(row) if row is not None else None
-        self._to_row(found if found is not None else min(self._state.row, max(0, len(self.listed) - 1)))
+        entry = self._entry_of(row) if row is not None else None
+        self._to_row(entry if entry is not None else min(self._state.row, max(0, len(self.listed) - 1)))
 
     def _entry_of(self, row: int) -> int | None:
         """Where a buffer stands in the list."""
         listed = self.listed
-        found = np.flatnonzero(listed.rows == row)
-        return int(found[0]) if len(found) else None
+        entries = np.flatnonzero(listed.rows == row)
+        return int(entries[0]) if len(entries) else None
 
     def _to_row(self, row: int) -> None:
         row = max(0, min(row, len(self.listed) - 1)) if self.space is not None else 0
@@ -252,8 +248,8 @@ class BuffersView:
         listed = self.listed if self.space is not None else None
         if listed is None or self._state.grouping == "none" or not len(listed):
             return False
-        group = listed.entries[self._state.row]
-        if isinstance(group, int):
+        group = listed.group_of(self._state.row)
+        if group is None:
             return False
         self._group = _OpenGroup(self._state, group.name, group.rows)
         self._state = replace(self._state, grouping="none", row=0, top=0)
@@ -273,8 +269,8 @@ class BuffersView:
             return ""
         row = self.entry_row
         self._wanted = text
-        found = None if row is None else self._entry_of(row)
-        self._state = replace(self._state, row=found or 0, top=0)
+        entry = None if row is None else self._entry_of(row)
+        self._state = replace(self._state, row=entry or 0, top=0)
         listed = self.listed
         return f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}" if text else ""
 
@@ -302,33 +298,32 @@ class BuffersView:
 
     def _to_peak(self, space: SpaceMemory, by: int) -> str:
         """To the next or previous point where memory in use is a local maximum."""
-        found = next_peak(space.heap_bytes, self._state.point, by)
-        if found is None:
+        point = next_peak(space.heap_bytes, self._state.point, by)
+        if point is None:
             return f"no {'later' if by > 0 else 'earlier'} peak"
-        self._to_point(found)
-        return f"{binary_size(int(space.heap_bytes[found]))} at point {found:,}"
+        self._to_point(point)
+        return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
 
     # --- other modules and spaces
 
     def _spaces(self) -> list[int]:
         """The memory spaces that the shown module uses."""
-        shown = next((at for at in self._pages.page.modules if self._shown and at.module == self._shown.module), None)
-        return sorted(shown.peaks) if shown is not None else []
+        shown = self._shown_index
+        return sorted(self._pages.page.modules[shown].peaks) if shown is not None else []
 
     def next_space(self, awaited: SpaceRequest | None) -> SpaceRequest:
         """The shown module's next memory space, after the one that is awaited already."""
         shown = self._shown if awaited is None or self._shown is None else replace(self._shown, space=awaited.space)
         assert shown is not None
         spaces = self._spaces()
-        at = spaces.index(shown.space) if shown.space in spaces else -1
-        return SpaceRequest(shown.module, spaces[(at + 1) % len(spaces)] if spaces else shown.space)
+        index = spaces.index(shown.space) if shown.space in spaces else -1
+        return SpaceRequest(shown.module, spaces[(index + 1) % len(spaces)] if spaces else shown.space)
 
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
         """The modules to choose from: headings, rows and the row of the shown one."""
         modules = self._pages.page.modules
         rows: list[Choice[object]] = [_choice(module) for module in modules]
-        start = next((at for at, one in enumerate(modules) if self._shown and one.module == self._shown.module), 0)
-        return ("module", "HBM", "VMEM"), rows, start
+        return ("module", "HBM", "VMEM"), rows, self._shown_index or 0
 
     def request(self, value: object) -> SpaceRequest | None:
         """What choosing a module asks for."""
@@ -363,18 +358,21 @@ class BuffersView:
 
 def _choice(module: ModulePeaks) -> Choice[object]:
     """A module as a row of the list."""
-    cells = (str(module.module), *(binary_size(module.peaks[at]) if module.peaks.get(at) else "" for at in (HBM, VMEM)))
+    cells = (
+        str(module.module),
+        *(binary_size(module.peaks[space]) if module.peaks.get(space) else "" for space in (HBM, VMEM)),
+    )
     return Choice(cells, module, module.problem or "", module.problem is None)
 
 
 def _of_group(listed: MemoryList, rows: Int64s, space: SpaceMemory) -> MemoryList:
     """What a list has of a group's buffers."""
-    entries = listed.rows[np.isin(listed.rows, rows)]
-    sizes = space.stays.size_bytes[entries]
+    kept = listed.rows[np.isin(listed.rows, rows)]
+    sizes = space.stays.size_bytes[kept]
     return replace(
         listed,
-        entries=tuple(entries.tolist()),
+        rows=kept,
         shown_bytes=int(sizes.sum()),
-        shown_count=len(entries),
+        shown_count=len(kept),
         most_bytes=int(sizes.max(initial=0)),
     )

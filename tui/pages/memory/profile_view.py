@@ -9,7 +9,7 @@ from dataclasses import replace
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import fit, labelled
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
@@ -17,6 +17,8 @@ from tpuprof.tui.pages.memory.draw.profile import (
     columns_between,
     compose_memory_profile,
 )
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
+from tpuprof.tui.report.buffers import searched
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.popup import Choice
@@ -44,9 +46,9 @@ class AllocatorsView:
 
     # --- what it shows
 
-    def show(self, at: int) -> None:
+    def show(self, index: int) -> None:
         """Shows an allocator, by index."""
-        self._state = MemoryProfileState(allocator=at)
+        self._state = MemoryProfileState(allocator=index)
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The allocator, or why there is none."""
@@ -144,11 +146,12 @@ class AllocatorsView:
         if allocator is None or not text:
             return ""
         needle = text.casefold()
-        rows = [at for at, row in enumerate(allocator.at_peak) if needle in _words(row).casefold()]
+        texts = searched(AT_PEAK, allocator, SEARCHED, " ")
+        rows = [row for row, words in enumerate(texts) if needle in words]
         if not rows:
             return "no match"
-        at = bisect_right(rows, self._state.row - 1) % len(rows)
-        self._state = replace(self._state, row=rows[at])
+        next_row = bisect_right(rows, self._state.row - 1) % len(rows)
+        self._state = replace(self._state, row=rows[next_row])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 
     def command(self, name: str, by: int) -> str:
@@ -160,14 +163,10 @@ class AllocatorsView:
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
         """The allocators to choose from: headings, rows and the row of the shown one."""
         rows: list[Choice[object]] = [
-            Choice((one.label, binary_size(one.peak_bytes), binary_size(one.capacity_bytes)), at)
-            for at, one in enumerate(self._page.allocators)
+            Choice((allocator.label, binary_size(allocator.peak_bytes), binary_size(allocator.capacity_bytes)), index)
+            for index, allocator in enumerate(self._page.allocators)
         ]
         return ("allocator", "peak", "capacity"), rows, self._state.allocator
-
-
-def _words(row: ActiveAllocation) -> str:
-    return " ".join(text for text in (row.framework_op, row.region, row.data_type, row.shape) if text)
 
 
 def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
@@ -183,7 +182,4 @@ def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
         ("data type", row.data_type or unknown),
         ("shape", row.shape or unknown),
     )
-    lines: list[Line] = []
-    for label, value in facts:
-        lines += wrap(value, width, "text", glyphs, [(f"{label:<16}", "dim")])
-    return lines
+    return labelled(facts, width, glyphs, 16)

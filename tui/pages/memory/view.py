@@ -102,9 +102,9 @@ class MemoryTab(Tab):
         self._pages, self._allocators, self._is_profile = pages, None, False
         self._buffers = BuffersView(pages)
         wanted, self._wanted_op = self._wanted_op, None
-        said = self.go_to(*wanted) if wanted is not None else ""
+        message = self.go_to(*wanted) if wanted is not None else ""
         self.redraw()
-        return said
+        return message
 
     def show_profile(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
         """Shows what the allocators reported: at once where there is no module to show."""
@@ -259,9 +259,9 @@ class MemoryTab(Tab):
 
     def search(self, text: str) -> str:
         """Shows only what has a text in its name, shape, framework op or source; says how much that is."""
-        said = self.view.search(text) if self.view is not None else ""
+        message = self.view.search(text) if self.view is not None else ""
         self.redraw()
-        return said
+        return message
 
     def next_match(self, direction: int) -> str:
         """Every row matches: moves to the next one."""
@@ -273,21 +273,21 @@ class MemoryTab(Tab):
         view = self.view
         if self._pages is None:
             return ""
-        said = ""
+        answer = ""
         if name == "memory_view":
             self._is_profile = not self._is_profile
         elif name == "module" and view is not None:
             self._choose()
         elif name == "space" and self._buffers is not None:
-            said = self._ask(self._buffers.next_space(self._awaited))
+            answer = self._ask(self._buffers.next_space(self._awaited))
         elif name == "figures" and self.space_shown is not None and self._buffers is not None:
             self._tell(OpenText(f"{self.space_shown.name} of {self.space_shown.module}", self._buffers.figure_lines))
         elif name == "triage" and self.space_shown is not None:
             self._tell(OpenTriage(self.space_shown))
         elif view is not None:
-            said = view.command(name, by)
+            answer = view.command(name, by)
         self.redraw()
-        return said
+        return answer
 
     # --- other modules and spaces
 
@@ -333,9 +333,9 @@ class MemoryTab(Tab):
         if message.pages is not self._pages or self._buffers is None or message.wanted != self._awaited:
             return
         self._awaited = None
-        said = self._buffers.show(message.wanted, message.space)
+        answer = self._buffers.show(message.wanted, message.space)
         self.redraw()
-        self.post_message(Pointed(said))
+        self.post_message(Pointed(answer))
 
     def go_to(self, op: str, program: int | None = None) -> str:
         """Shows the largest buffer of an op, in the module of that program id where there is one; says what is not."""
@@ -343,14 +343,14 @@ class MemoryTab(Tab):
             self._wanted_op = (op, program)
             return ""
         self._is_profile = False
-        other = self._buffers.module_of(program)
-        if other is not None:
+        module = self._buffers.module_of(program)
+        if module is not None:
             from tpuprof.tui.pages.memory.modules import SpaceRequest, first_space  # noqa: PLC0415 - read by now
 
-            return self._ask(SpaceRequest(other.module, first_space(other.peaks), op))
-        said = self._buffers.go_to(op)
+            return self._ask(SpaceRequest(module.module, first_space(module.peaks), op))
+        answer = self._buffers.go_to(op)
         self.redraw()
-        return said
+        return answer
 
     # --- mouse
 

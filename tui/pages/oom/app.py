@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, overload
 
 from textual import work
 from textual.app import ComposeResult
@@ -14,18 +14,18 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, Cancelled, ProfileError
+from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.oom.screen import TriageScreen
-from tpuprof.tui.pages.oom.triages import Triages
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import FootKey, keys_line, pad, wait
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.terminal_app import CommandApp, hold_terminal
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.memory.oom.model import OomLog
+    from tpuprof.parsers.memory.oom.model import OomLog, OomReport
     from tpuprof.tui.terminal.detect import Terminal
 
 Scan = Callable[[Callable[[int], None], Callable[[], bool]], "OomLog"]
@@ -116,6 +116,36 @@ def progress_spans(progress: Progressed | None, total: int, width: int, glyphs: 
         figures += f"  {wait(progress.seconds * (total - done) / done)} left"
     track = "." if glyphs.name == "ascii" else glyphs.light
     return [("  ", "text"), (glyphs.full * filled, "key"), (track * (bar - filled), "rule"), (figures, "text")]
+
+
+class Triages(Sequence[Triage]):
+    """The errors of a log, each with its advice once that is asked for: of thousands a user looks at a few.
+
+    Args:
+        where: the log's name.
+    """
+
+    def __init__(self, reports: Sequence[OomReport], where: str) -> None:
+        self._reports = reports
+        self._where = where
+        self._made: dict[int, Triage] = {}
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    @overload
+    def __getitem__(self, place: int, /) -> Triage: ...
+
+    @overload
+    def __getitem__(self, place: slice, /) -> Sequence[Triage]: ...
+
+    def __getitem__(self, place: int | slice, /) -> Triage | Sequence[Triage]:
+        if isinstance(place, slice):
+            return [self[index] for index in range(*place.indices(len(self)))]
+        index = range(len(self))[place]
+        if index not in self._made:
+            self._made[index] = triage_of_report(self._reports[index], self._where)
+        return self._made[index]
 
 
 class OomApp(CommandApp):
@@ -212,3 +242,6 @@ class OomApp(CommandApp):
         note = log.notes[0] if log.notes else ""
         triages = Triages(log.reports, self.log_name)
         self.push_screen(TriageScreen(triages, self.look, environ=self._environ, note=note, is_alone=True))
+
+
+APP = OomApp

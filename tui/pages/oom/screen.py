@@ -146,27 +146,27 @@ class TriageScreen(PageScreen):
         else:
             self.point(self.view.cursor + by)
 
-    def point(self, at: int) -> None:
+    def point(self, row: int) -> None:
         """Puts the cursor on a row, or on the nearest that there is."""
-        self.view = replace(self.view, cursor=max(0, min(at, len(self.rows) - 1)))
+        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
 
     def number(self, number: int) -> None:
         """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""
         if self.view.is_trying:
             self._tick_number(number)
             return
-        at = number - 1
-        if at >= len(self.triage.advice):
+        index = number - 1
+        if index >= len(self.triage.advice):
             self._flash = f"There is no advice {number}."
             return
-        if self.view.advice == at:
-            self.open(Reader(self.look, f"Advice {at + 1}", partial(advice_card, self.triage, at)))
+        if self.view.advice == index:
+            self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index)))
             return
-        self.view = replace(self.view, advice=at)
-        about = self.triage.advice[at].buffers
-        found = next((place for place, row in enumerate(self.rows) if about and about[0] in row.buffers), None)
-        if found is not None:
-            self.point(found)
+        self.view = replace(self.view, advice=index)
+        about = self.triage.advice[index].buffers
+        row = next((place for place, row in enumerate(self.rows) if about and about[0] in row.buffers), None)
+        if row is not None:
+            self.point(row)
 
     def _tick_number(self, number: int) -> None:
         numbers = self.triage.toggle_numbers
@@ -197,9 +197,9 @@ class TriageScreen(PageScreen):
             self.move(0, 1)
 
     def _sort(self, by: int) -> None:
-        at = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = replace(self.view, sort=SORTS[at], cursor=0, first=0)
-        self._flash = f"Sorted by {SORTS[at]}."
+        index = (SORTS.index(self.view.sort) + by) % len(SORTS)
+        self.view = replace(self.view, sort=SORTS[index], cursor=0, first=0)
+        self._flash = f"Sorted by {SORTS[index]}."
 
     def _group(self) -> None:
         self.view = replace(self.view, grouped=not self.view.grouped, cursor=0, first=0)

@@ -10,7 +10,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import duration, flop_rate
 from tpuprof.tui.report.fields import NO_REASON, Field, Figure, Table, attribute, listed, nested, object_table
 from tpuprof.tui.report.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME
-from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, WORDS, Unit, plain
+from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -23,7 +23,7 @@ _DURATION = "from start to stop as the profiler noted them, else from the first 
 ENVIRONMENT = (
     attribute("environment.host_count", COUNT, "hosts with a readable profile"),
     attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),
-    attribute("environment.device_type", WORDS, "as the profile names it", null=NO_REASON, short="device type"),
+    attribute("environment.device_type", VERBATIM, "as the profile names it", null=NO_REASON, short="device type"),
     attribute("environment.device_core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
     attribute(
         "environment.is_training",
@@ -120,7 +120,7 @@ MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENEC
 SHARES: Table[Sequence[Share]] = object_table(
     "shares",
     (
-        attribute("class", WORDS, "what the cores do meanwhile", "class", name="op_class"),
+        attribute("class", VERBATIM, "what the cores do meanwhile", "class", name="op_class"),
         attribute("time_ps", TIME_PS, "self time, over all cores", "time over all cores"),
         attribute("fraction", SHARE, "of the cores' whole time, 0-1", "share"),
     ),
@@ -164,7 +164,7 @@ SPARSE_CORE = (
 STEPS: Table[Sequence[Step]] = object_table(
     "steps",
     (
-        attribute("name", WORDS, "of the step's marker"),
+        attribute("name", VERBATIM, "of the step's marker"),
         attribute("group_id", COUNT, "the step's number in the capture"),
         attribute("start_ps", TIME_PS, "when it begins in the profile"),
         attribute("duration_ms", TIME_MS, "of its slowest core", name="duration_ps"),
@@ -199,17 +199,21 @@ def findings_heading(findings: Sequence[Finding]) -> str:
 FINDINGS: Table[Sequence[Finding]] = object_table(
     "findings",
     (
-        attribute("kind", WORDS, "what it is about"),
-        attribute("title", WORDS, "what it is, in a few words"),
+        attribute("kind", VERBATIM, "what it is about"),
+        attribute("title", VERBATIM, "what it is, in a few words"),
         attribute("worth_ms", TIME_MS, "time that can be won at most", name="worth_ps"),
-        attribute("per", WORDS, "whether that is of a step or of the whole capture"),
+        attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
         attribute("worth_fraction", SHARE, "of the step or capture, 0-1"),
         attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
-        attribute("basis", WORDS, "how that was computed"),
+        attribute("basis", VERBATIM, "how that was computed"),
         attribute("evidence", TEXTS, "sentences with figures"),
-        attribute("tab", WORDS, "where to look", name="place.tab"),
+        attribute("tab", VERBATIM, "where to look", name="place.tab"),
         attribute(
-            "target", WORDS, "the op or step there", null="the finding is about the tab as a whole", name="place.target"
+            "target",
+            VERBATIM,
+            "the op or step there",
+            null="the finding is about the tab as a whole",
+            name="place.target",
         ),
     ),
 )
@@ -217,11 +221,11 @@ FINDINGS: Table[Sequence[Finding]] = object_table(
 # --- the top ops
 
 TOP_OP = (
-    attribute("name", WORDS, "of the framework op, else of the HLO op", "op"),
-    attribute("category", WORDS, "type of the framework op, Unknown without one"),
-    attribute("class", WORDS, "what the core does meanwhile", "class", name="op_class"),
+    attribute("name", VERBATIM, "of the framework op, else of the HLO op", "op"),
+    attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
+    attribute("class", VERBATIM, "what the core does meanwhile", "class", name="op_class"),
     attribute(
-        "hlo_category", WORDS, "which takes most of its time", null="the profile has no HLO category for these ops"
+        "hlo_category", VERBATIM, "which takes most of its time", null="the profile has no HLO category for these ops"
     ),
     attribute("self_time_percent", PERCENT, "of the self time of all ops, idle left out", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
@@ -237,7 +241,7 @@ TOP_OP = (
 )
 KIND: Field[Sequence[TopOp]] = Field(
     "kind",
-    WORDS,
+    VERBATIM,
     lambda ops, rows: [ops[row].hlo_category or ops[row].category for row in rows],
     "the HLO category, else the type of the framework op",
     heading="category",
@@ -253,8 +257,8 @@ TOP_OPS: Table[Sequence[TopOp]] = object_table(
 # --- the whole
 
 INFERENCE = (
-    attribute("source", WORDS, "what a session is: requests, or module runs"),
-    attribute("subject", WORDS, "the request events' name, or the module's"),
+    attribute("source", VERBATIM, "what a session is: requests, or module runs"),
+    attribute("subject", VERBATIM, "the request events' name, or the module's"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("percentiles", listed(LATENCIES), "latencies"),
 )

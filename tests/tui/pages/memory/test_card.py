@@ -18,8 +18,8 @@ from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.memory.draw.axis import point_columns
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
+from tpuprof.tui.pages.memory.draw.graph import point_columns
 from tpuprof.tui.pages.memory.draw.map import CROWDED, FREE, map_allocation, map_lines, paint_map
 
 GOLDEN = Path(__file__).parent / "golden"

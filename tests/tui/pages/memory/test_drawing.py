@@ -14,25 +14,13 @@ from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_spac
 from tests.support.golden import check_golden
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
-from tpuprof.tui.draw.layout import cut_begin
+from tpuprof.tui.draw.layout import cut_begin, shown_top
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.memory.draw.axis import point_columns
-from tpuprof.tui.pages.memory.draw.graph import scale_of
+from tpuprof.tui.pages.memory.draw.graph import column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
-from tpuprof.tui.pages.memory.draw.page import (
-    GROUPINGS,
-    ORDERS,
-    ComposedMemory,
-    Grouping,
-    MemoryState,
-    Order,
-    column_of,
-    compose_memory,
-    memory_list,
-    point_at,
-    shown_top,
-)
-from tpuprof.tui.pages.memory.draw.table import short_op, short_source
+from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, Order, memory_list
+from tpuprof.tui.pages.memory.fields.module import short_op, short_source
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
@@ -219,8 +207,8 @@ def test_the_band_is_where_the_buffer_lives() -> None:
         80,
         capacity=100 * GIB,
     )
-    rows = memory_list(page, page.peak_position, "size", "none").entries
-    names = [page.buffers[row].name for row in rows if isinstance(row, int)]
+    rows = memory_list(page, page.peak_position, "size", "none").rows
+    names = [page.buffers[row].name for row in rows.tolist()]
     for name, born, dies in (("kept", 0, 80), ("short", 20, 40), ("long", 10, 60)):
         bottom = graph_of(page, names.index(name))[-1]
         assert bottom == ":" * born + "@" * (dies - born) + ":" * (80 - dies)
@@ -352,7 +340,7 @@ def test_the_map_is_painted_once() -> None:
 def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Order, point: int) -> None:
     point = min(point, page.points - 1)
     listed = memory_list(page, point, order, "none")
-    rows = np.array([entry for entry in listed.entries if isinstance(entry, int)], np.int64)
+    rows = listed.rows
     assert sorted(rows.tolist()) == page.at(point).tolist()
     assert listed.in_memory_bytes == int(page.heap_bytes[point])
     size, elements = page.stays.size_bytes[rows], page.stays.unpadded_bytes[rows]

@@ -20,8 +20,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.tui.cli.report import SPACES
-from tpuprof.tui.pages.memory.report.report import REPORT, ModuleMemory
-from tpuprof.tui.pages.memory.report.rows import asked_space
+from tpuprof.tui.pages.memory.report.module import REPORT, ModuleMemory, asked_space
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,7 +15,8 @@ from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES,
 from tpuprof.parsers.memory.oom import triage
 from tpuprof.parsers.memory.oom.advice import advice
 from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
-from tpuprof.tui.pages.oom.report.report import OOM_FORMATS, OomFormat, oom_report, shown_name
+from tpuprof.tui.cli.oom import OOM_FORMATS, shown_name
+from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import Look
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,12 +36,15 @@ def made_up_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "toggles", lambda found: TOGGLES if found is NEED else ())
 
 
-def report(form: OomFormat, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:
-    return oom_report(log or log_of(REPORT, LOAD), "logs/train.log", form, look, limit)
+def report(form: str, log: OomLog | None = None, look: Look = LOOK, limit: int = 0) -> str:
+    page = command_named("oom").load_report()
+    assert tuple(page.writers) == OOM_FORMATS
+    errors = page.read(log or log_of(REPORT, LOAD), "logs/train.log", "train.log")
+    return page.writers[form](errors, look, limit)
 
 
 @pytest.mark.parametrize("form", ["text", "md"])
-def test_goldens(form: OomFormat) -> None:
+def test_goldens(form: str) -> None:
     check_golden(GOLDEN / f"oom.{form if form == 'md' else 'txt'}", report(form))
 
 
@@ -79,7 +83,7 @@ def test_json_has_a_reason_for_every_null() -> None:
 
 
 @pytest.mark.parametrize("form", OOM_FORMATS)
-def test_nothing_in_a_log_is_obeyed_or_taken_as_markup(form: OomFormat) -> None:
+def test_nothing_in_a_log_is_obeyed_or_taken_as_markup(form: str) -> None:
     evil = "\x1b]0;owned\x07 ```\n# title <b>|x|"
     buffer = replace(BUFFERS[0], name=evil, shape=evil, source=evil, framework_op=evil, label=evil, tag=evil)
     hostile = replace(REPORT, program=evil, sentence=evil, device=evil, buffers=(buffer,))

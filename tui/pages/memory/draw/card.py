@@ -5,28 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import Group
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import (
-    _NAMED,
     CATEGORY_PHRASES,
     LABEL,
+    NAMED,
     PADDED,
     WASTED,
+    alike_entry,
     entry,
     expansion_style,
-    expansion_words,
-    padding_words,
+    padding_entry,
     short_shape,
     source_entry,
 )
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
-from tpuprof.tui.pages.memory.draw.table import SMALL
+from tpuprof.tui.pages.memory.fields.module import SMALL
 
 COMPARED = 256
 """Buffers of one size among which those of one shape are looked for."""
@@ -78,13 +77,13 @@ def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> l
         return lines
     born, dies = int(stays.born[rows].min()), int(stays.dies[rows].max())
     lines += _stay_lines(page, born, dies, width, glyphs)
-    largest = rows[np.argsort(-stays.size_bytes[rows], kind="stable")[:_NAMED]]
-    for at, row in enumerate(largest.tolist()):
+    largest = rows[np.argsort(-stays.size_bytes[rows], kind="stable")[:NAMED]]
+    for place, row in enumerate(largest.tolist()):
         buffer = page.buffers[row]
         words = f"{binary_size(int(stays.size_bytes[row]))} {short_shape(buffer.shape)} {buffer.name}"
-        lines += entry("" if at else "largest", words, width, glyphs)
-    if number > _NAMED:
-        lines += entry("", f"and {count(number - _NAMED)} more", width, glyphs, "dim")
+        lines += entry("" if place else "largest", words, width, glyphs)
+    if number > NAMED:
+        lines += entry("", f"and {count(number - NAMED)} more", width, glyphs, "dim")
     return lines
 
 
@@ -101,23 +100,17 @@ def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> lis
     padding, expansion = buffer.padding_bytes or 0, buffer.expansion
     if padding <= 0:
         return lines + entry("padding", "none", width, glyphs, "dim")
-    words = (
-        f"{binary_size(padding)}: {binary_size(buffer.unpadded_bytes)} of elements take {expansion_words(expansion)}"
-    )
     is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
     key: StyleKey = "text" if is_little else expansion_style(expansion)
-    lines += entry("padding", words, width, glyphs, key)
-    shape = parse_shape(buffer.shape) if buffer.shape else None
-    why = None if shape is None else padding_words(shape)
-    return lines + (entry("", why, width, glyphs, key) if why else [])
+    return lines + padding_entry(buffer, key, width, glyphs)
 
 
 def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
     """The point given or the peak, where the buffer is in memory then; else where it is born."""
     born, dies = int(page.stays.born[row]), int(page.stays.dies[row])
-    for one in (point, page.peak_position):
-        if one is not None and born <= one < dies:
-            return one
+    for candidate in (point, page.peak_position):
+        if candidate is not None and born <= candidate < dies:
+            return candidate
     return min(max(born, 0), page.points - 1)
 
 
@@ -130,11 +123,7 @@ def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, 
     number = sum(page.buffers[other].shape == buffer.shape for other in same[:COMPARED].tolist())
     where = "at the peak" if point == page.peak_position else f"at point {count(point)}"
     more = "more than " if len(same) > COMPARED else ""
-    if not number:
-        return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
-    total = binary_size(int(stays.size_bytes[row]) * (number + 1))
-    words = f"{more}{counted(number, 'other')} of this shape {where}, {total} together"
-    return entry("alike", words, width, glyphs)
+    return alike_entry(number, int(stays.size_bytes[row]) * (number + 1), where, width, glyphs, more)
 
 
 def _lifetime(page: SpaceMemory, row: int, width: int, glyphs: Glyphs) -> list[Line]:

@@ -31,7 +31,6 @@ from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
 from tpuprof.tui.draw.format import count, percent, significant
 from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
-from tpuprof.tui.pages.memory.draw.axis import PointColumns, column_most, column_of, point_columns
 
 AXIS = 10
 """Cells left of the graph: a label of eight, a blank or a tick, and the axis."""
@@ -40,34 +39,84 @@ NEAR = 1.5
 """The limit is drawn where the graph need not be higher than this multiple of the peak for it."""
 
 _NICE = (
-    1.0,
-    1.1,
-    1.2,
-    1.3,
-    1.4,
-    1.5,
-    1.6,
-    1.8,
-    2.0,
-    2.2,
-    2.5,
-    2.8,
-    3.0,
-    3.5,
-    4.0,
-    4.5,
-    5.0,
-    5.5,
-    6.0,
-    7.0,
-    8.0,
-    9.0,
-    10.0,
+    *(1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8),
+    *(3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0, 9.0, 10.0),
 )
 _UNITS = (*UNITS, (1, "B"))
 _LABEL = 8
 _NAME = 44
 _LEAST_ORIGIN = 12
+
+
+# --- the program's points, across
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PointColumns:
+    """Which points each column stands for: `first` <= point < `last`.
+
+    More points than columns share them; where there are fewer, neighbouring columns show the same point.
+
+    Attributes:
+        first, last: int64[columns].
+        top: int64[columns], of each column's points the first one with the most memory in use.
+    """
+
+    first: Int64s
+    last: Int64s
+    top: Int64s
+
+    def between(self, born: int, dies: int) -> Bools:
+        """bool[columns]: those with a point p for which born <= p < dies."""
+        inside: Bools = (self.first < dies) & (self.last > born)
+        return inside
+
+
+def point_columns(page: SpaceMemory, columns: int) -> PointColumns:
+    """The points of so many columns over the whole program."""
+    points, columns = page.points, max(1, columns)
+    edges = np.arange(columns + 1, dtype=np.int64) * points // columns
+    first, last = edges[:-1], np.maximum(edges[1:], edges[:-1] + 1)
+    if points <= columns:
+        return PointColumns(first, last, first)
+    most = column_most(page.heap_bytes, first, last)
+    tops = np.flatnonzero(page.heap_bytes == np.repeat(most, last - first))
+    return PointColumns(first, last, tops[np.searchsorted(tops, first)])
+
+
+def column_most(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """int64[columns]: the greatest value of each column's points."""
+    bounds = np.stack([first, last], axis=1).ravel()
+    out: Int64s = np.maximum.reduceat(np.append(values, values[-1:]), bounds)[::2]
+    return out
+
+
+def point_at(page: SpaceMemory, columns: int, x: int) -> int:
+    """The point that a column of the graph shows: of those that it stands for, the first with the most in use.
+
+    Args:
+        columns: `ComposedMemory.columns`.
+        x: the column, from 0; what lies outside of the graph counts as its first or last column.
+    """
+    x = min(max(x, 0), max(1, columns) - 1)
+    first = x * page.points // max(1, columns)
+    last = max((x + 1) * page.points // max(1, columns), first + 1)
+    return first + int(page.heap_bytes[first:last].argmax())
+
+
+def column_of(page: SpaceMemory, columns: int, point: int) -> int:
+    """The column of the graph that shows a point; the middle one of several."""
+    points, columns = page.points, max(1, columns)
+    point = min(max(point, 0), points - 1)
+    if points > columns:  # the last column that begins at the point or before it
+        return ((point + 1) * columns - 1) // points
+    begin, end = -(-point * columns // points), -(-(point + 1) * columns // points)
+    return (begin + end - 1) // 2
+
+
+# --- the graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +204,9 @@ def _levels(page: SpaceMemory, columns: PointColumns, rows: Int64s, scale: Scale
         steps = np.zeros(page.points + 1, np.int64)
         alive = np.zeros(page.points + 1, np.int64)
         is_some = born < dies
-        for at, sign in ((born[is_some], 1), (dies[is_some], -1)):
-            np.add.at(steps, at, sign * stays.size_bytes[rows][is_some])
-            np.add.at(alive, at, sign)
+        for points, sign in ((born[is_some], 1), (dies[is_some], -1)):
+            np.add.at(steps, points, sign * stays.size_bytes[rows][is_some])
+            np.add.at(alive, points, sign)
         own = column_most(np.cumsum(steps)[:-1], columns.first, columns.last)
         band = column_most(np.cumsum(alive)[:-1], columns.first, columns.last) > 0
 
@@ -186,18 +235,18 @@ def _row(levels: _Levels, row: int, glyphs: Glyphs, is_limit: bool) -> list[Span
             np.full(len(band), PADDING),
         ]
     )
-    at = np.arange(len(band))
+    columns = np.arange(len(band))
     filled = edges[-1]
     bottom, largest = (extent > 0).argmax(axis=0), extent.argmax(axis=0)
     upper = extent.copy()
-    upper[bottom, at] = 0
+    upper[bottom, columns] = 0
     rest = upper.argmax(axis=0)
     is_full = filled == 8
-    first = extent[bottom, at]
+    first = extent[bottom, columns]
     empty = np.where(band, BAND, FREE)
     sign = np.where(is_full, first, filled)
-    ink = np.where(is_full, codes[bottom, at], np.where(extent[0] > 0, OWN, codes[largest, at]))
-    ground = np.where(is_full, np.where(first == 8, codes[bottom, at], codes[rest, at]), empty)
+    ink = np.where(is_full, codes[bottom, columns], np.where(extent[0] > 0, OWN, codes[largest, columns]))
+    ground = np.where(is_full, np.where(first == 8, codes[bottom, columns], codes[rest, columns]), empty)
     if glyphs.letters and row == 0:
         sign = np.where((filled > 0) & ~is_full, 8, sign)  # what is there shows, however low
         sign = np.where(is_full & (extent[0] > 0), 8, sign)
@@ -219,13 +268,13 @@ def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
 def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
     """The limit's label on the longest stretch of its line; none where there is no room."""
     text = f" limit {limit_size(capacity)} "
-    lines = [at for at in range(2, len(spans)) if spans[at][0].startswith(glyphs.horizontal)]
-    at = max(lines, key=lambda one: len(spans[one][0]), default=-1)
-    if at < 0 or len(spans[at][0]) < len(text) + 4:
+    lines = [place for place in range(2, len(spans)) if spans[place][0].startswith(glyphs.horizontal)]
+    place = max(lines, key=lambda index: len(spans[index][0]), default=-1)
+    if place < 0 or len(spans[place][0]) < len(text) + 4:
         return spans
-    line, key = spans[at]
+    line, key = spans[place]
     label: list[Span] = [(line[:2], key), (text, key), (line[2 + len(text) :], key)]
-    return [*spans[:at], *label, *spans[at + 1 :]]
+    return [*spans[:place], *label, *spans[place + 1 :]]
 
 
 def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:

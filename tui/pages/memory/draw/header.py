@@ -122,17 +122,17 @@ def composition_bar(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Span]
     return [(glyphs.vertical, "dim"), *spans, (" " * (free + 1), "text")]
 
 
-def _parted(spans: Sequence[Span], at: int, sign: Span) -> list[Span]:
+def _parted(spans: Sequence[Span], cells_left: int, sign: Span) -> list[Span]:
     """The spans with a sign after `at` cells."""
     out: list[Span] = []
     for text, key in spans:
-        if 0 <= at < len(text):
-            out += [(text[:at], key), sign, (text[at:], key)]
-            at = -1
+        if 0 <= cells_left < len(text):
+            out += [(text[:cells_left], key), sign, (text[cells_left:], key)]
+            cells_left = -1
         else:
             out.append((text, key))
-            at -= len(text)
-    return [*out, sign] if at >= 0 else out
+            cells_left -= len(text)
+    return [*out, sign] if cells_left >= 0 else out
 
 
 def _figures_line(page: SpaceMemory, width: int, glyphs: Glyphs) -> Line:

@@ -19,9 +19,8 @@ from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.pages.memory.draw.axis import column_of, point_columns
-from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, program_axis
-from tpuprof.tui.pages.memory.draw.table import short_op
+from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
+from tpuprof.tui.pages.memory.fields.module import short_op
 
 Tones = NDArray[np.uint8]
 
@@ -75,9 +74,9 @@ def map_allocation(page: SpaceMemory, rows: Int64s) -> int | None:
     for allocation in stays.allocation[rows[:1]].tolist():
         if allocation >= 0 and int(((stays.allocation == allocation) & is_placed).sum()) > 1:
             return int(allocation)
-    found = is_placed & (stays.allocation >= 0)
-    temporary = found & (stays.category >= CATEGORIES.index("temporary"))
-    chosen = np.flatnonzero(temporary if temporary.any() else found)
+    is_in_use = is_placed & (stays.allocation >= 0)
+    temporary = is_in_use & (stays.category >= CATEGORIES.index("temporary"))
+    chosen = np.flatnonzero(temporary if temporary.any() else is_in_use)
     if not len(chosen):
         return None
     ends = stays.offset_bytes[chosen].astype(np.float64) + stays.size_bytes[chosen]
@@ -121,8 +120,8 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
             if end - begin >= _LABELLED and value[begin] >= 0:
                 areas.setdefault(int(value[begin]), []).append((begin - end, line, begin))
     out: list[list[Label]] = [[] for _ in range(lines)]
-    for row, found in areas.items():
-        longest = [area for area in found if area[0] == min(found)[0]]
+    for row, lines_of_it in areas.items():
+        longest = [area for area in lines_of_it if area[0] == min(lines_of_it)[0]]
         size, line, begin = longest[len(longest) // 2]
         buffer = page.buffers[row]
         where = short_op(buffer.framework_op) if buffer.framework_op else buffer.name
@@ -171,12 +170,12 @@ def _tones(buffer_at: Int64s) -> Tones:
     pairs = np.concatenate([across, upward], axis=1)
     pairs = np.unique(np.sort(pairs[:, pairs[0] != pairs[1]], axis=0), axis=1)
     neighbours: list[list[int]] = [[] for _ in range(len(shown))]
-    for one, other in pairs.T.tolist():
-        neighbours[other].append(one)  # of each pair the first one gets its tone first
+    for earlier, later in pairs.T.tolist():
+        neighbours[later].append(earlier)  # of each pair the first one gets its tone first
     tones: list[int] = []
-    for at, value in enumerate(shown.tolist()):
-        taken = {tones[one] for one in neighbours[at]}
-        turn = [(at + shift) % 4 + 1 for shift in range(4)]
+    for number, value in enumerate(shown.tolist()):
+        taken = {tones[earlier] for earlier in neighbours[number]}
+        turn = [(number + shift) % 4 + 1 for shift in range(4)]
         tones.append(FREE if value < 0 else next((tone for tone in turn if tone not in taken), turn[0]))
     return np.array(tones, np.uint8)[index]
 
@@ -200,7 +199,7 @@ def map_lines(
     cells = max(1, width - AXIS)
     if painted is None:
         words = " no allocation map: the module does not say where its buffers lie"
-        return [fit([(words if at == 0 else "", "dim")], width, glyphs) for at in range(height)]
+        return [fit([(words if line == 0 else "", "dim")], width, glyphs) for line in range(height)]
     area = max(1, height - 2)
     tone = _highlighted(page, painted, rows)
     steps = len(tone) // area
@@ -238,10 +237,10 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
     for label in labels:
         room = label.cells - 2
         words = cut(clean(label.text, glyphs.name == "ascii"), room, glyphs)
-        for at, character in enumerate(words, label.begin + 1):
-            if lower[at] == upper[at]:
-                signs[at] = character
-                code[at] += _WRITTEN
+        for cell, character in enumerate(words, label.begin + 1):
+            if lower[cell] == upper[cell]:
+                signs[cell] = character
+                code[cell] += _WRITTEN
     spans: list[Span] = []
     for begin, end in equal_runs(code):
         below, above = _FILLS[lower[begin]], _FILLS[upper[begin]]

@@ -9,29 +9,12 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.axis import column_of, point_at
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
 from tpuprof.tui.pages.memory.draw.header import header_lines
-from tpuprof.tui.pages.memory.draw.listed import GROUPINGS, ORDERS, Grouping, MemoryList, Order, memory_list
 from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_lines, paint_map
-from tpuprof.tui.pages.memory.draw.table import heading, short_op, table_lines
-
-__all__ = [
-    "GROUPINGS",
-    "ORDERS",
-    "ComposedMemory",
-    "Grouping",
-    "MemoryList",
-    "MemoryState",
-    "Order",
-    "PaintedMap",
-    "column_of",
-    "compose_memory",
-    "memory_list",
-    "point_at",
-    "shown_top",
-]
+from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryList, Order, list_heading, table_lines
+from tpuprof.tui.pages.memory.fields.module import short_op
 
 WIDE = 130
 """Cells from which on the card stands beside the list."""
@@ -48,7 +31,7 @@ class MemoryState:
     Attributes:
         point: the program point whose buffers are listed; the peak at first.
         order, grouping: of the list.
-        row: the cursor, an index of `MemoryList.entries`.
+        row: the cursor, an index of `MemoryList`.
         top: the first entry that is shown.
         show_map: the allocation map stands in place of the working set.
     """
@@ -126,7 +109,7 @@ def compose_memory(
             lines += graph_lines(page, state.point, rows, width, graph_height, glyphs, backward)
         if height >= ROOMY:
             lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
-    lines.append(heading(page, listed, width, glyphs))
+    lines.append(list_heading(page, listed, width, glyphs))
     below = max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = shown_top(row, state.top, list_rows, len(listed))
@@ -157,9 +140,9 @@ def compose_memory(
     )
 
 
-def entry_card(page: SpaceMemory, listed: MemoryList, at: int, width: int, glyphs: Glyphs) -> list[Line]:
+def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, width: int, glyphs: Glyphs) -> list[Line]:
     """The card of an entry of the list, a buffer or a group."""
-    group, row = listed.group_of(at), listed.row_of(at)
+    group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group_card(page, group, width, glyphs)
     return buffer_card(page, row, width, glyphs, listed.point) if row is not None else []
@@ -186,9 +169,9 @@ def _painted(
     return paint_map(page, allocation, columns, area, steps)
 
 
-def _name(page: SpaceMemory, listed: MemoryList, at: int) -> tuple[str, str]:
+def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
     """What an entry is called, and where it comes from."""
-    group, row = listed.group_of(at), listed.row_of(at)
+    group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group.name, counted(len(group.rows), "buffer")
     if row is None:

@@ -5,19 +5,20 @@ Numbers in, lines out; what is asked for is in `MemoryProfileState`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted, examples
-from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile, MemoryProfilePage, ModuleRuns
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import clean, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
+from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw.profile_graph import (
     AXIS,
     PARTS,
@@ -30,6 +31,8 @@ from tpuprof.tui.pages.memory.draw.profile_graph import (
     scene,
     time_row,
 )
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK
+from tpuprof.tui.report.fields import screen_columns
 
 _LOW = 16
 """Rows below which the page is without the runs, the notes and the table's heading."""
@@ -42,8 +45,8 @@ _MOST_NOTES = 3
 
 _APART = "   "
 
-UNNAMED = "(not named)"
-"""Stands for the op where the runtime names none."""
+_WIDE = 140
+"""Cells from which on the column of shapes is wide."""
 
 TITLE = "Memory over time"
 
@@ -106,10 +109,10 @@ def compose_memory_profile(
     """
     if not page.allocators:
         return ComposedMemoryProfile(tuple(_exactly(empty_lines(page, width, glyphs), width, height)))
-    at = min(max(state.allocator, 0), len(page.allocators) - 1)
-    allocator = page.allocators[at]
+    index = min(max(state.allocator, 0), len(page.allocators) - 1)
+    allocator = page.allocators[index]
     low = height < _LOW
-    lines = fact_lines(allocator, width, glyphs, (at, len(page.allocators)), 2 if low else 3)
+    lines = fact_lines(allocator, width, glyphs, (index, len(page.allocators)), 2 if low else 3)
     band = None if low else band_of(allocator, runs)
     notes = [] if low else note_lines(allocator, width, glyphs)[:_MOST_NOTES]
     fixed = len(lines) + 4 + (band is not None) + len(notes) + (1 if low else 2)
@@ -179,10 +182,10 @@ def fact_lines(
         place: its index, and how many there are.
     """
     ascii_only = glyphs.name == "ascii"
-    at, many = place
+    index, many = place
     head: list[Span] = [(f" {clean(allocator.label, ascii_only)}", "strong")]
     if many > 1:
-        head.append((f" ({at + 1} of {many})", "dim"))
+        head.append((f" ({index + 1} of {many})", "dim"))
     facts = [head, *(_fact(label, value, note) for label, value, note in _facts(allocator, ascii_only))]
     lines: list[list[Span]] = [[]]
     for fact in facts:
@@ -290,9 +293,9 @@ def reading_line(
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
     ascii_only = glyphs.name == "ascii"
-    at = allocator.peak_index if cursor is None else int(shown.event[cursor])
-    used = int(in_use(allocator, at, at + 1)[0])
-    time_ps = int(allocator.time_ps[at])
+    event = allocator.peak_index if cursor is None else int(shown.event[cursor])
+    used = int(in_use(allocator, event, event + 1)[0])
+    time_ps = int(allocator.time_ps[event])
     if cursor is None:
         spans: list[Span] = [(f" {glyphs.up} ", "bad"), (f"peak, {duration(time_ps, ascii_only, 4)}", "strong")]
     else:
@@ -301,8 +304,8 @@ def reading_line(
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
     figures = [("in use", _size(used))]
     # most runtimes reserve no stack: then it needs no room
-    figures += [(part[0], _size(int(column[at]))) for part, column in sizes if part[0] != "stack" or column.any()]
-    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[at]))))
+    figures += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
+    figures.append(("fragmentation", percent(100 * float(allocator.fragmentation[event]))))
     for label, value in figures:
         spans += [(f"  {label} ", "dim"), (value, "text")]
     if band is not None:
@@ -346,39 +349,14 @@ def table_lines(
 
 def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
     """Columns of the table, the most important first; those that no row has anything for are left out."""
-    rows, whole = allocator.at_peak, max(allocator.peak_bytes, 1)
-    ascii_only = glyphs.name == "ascii"
-
-    def total(row: ActiveAllocation) -> int:
-        return row.occurrences * row.allocated_bytes
-
-    def text(value: str | None) -> Span:
-        return (clean(value, ascii_only), "text") if value else ("-", "dim")
-
-    columns = [
-        Column(
-            "op", "in use at the peak", 28, each(lambda at: _name(rows[at], ascii_only)), False, fixed=True, grows=True
-        ),
-        Column("total", "total", 9, each(lambda at: (binary_size(total(rows[at])), "strong"))),
-        Column("share", "%", 6, each(lambda at: (percent(100 * total(rows[at]) / whole), "text"))),
-        Column("count", "count", 7, each(lambda at: (count(rows[at].occurrences), "text"))),
-        Column("size", "size", 9, each(lambda at: (binary_size(rows[at].allocated_bytes), "text"))),
-    ]
-    texts = [
-        Column("region", "region", 10, each(lambda at: text(rows[at].region)), right=False),
-        Column("type", "type", 8, each(lambda at: text(rows[at].data_type)), right=False),
-        Column("shape", "shape", 22 if width < 140 else 42, each(lambda at: text(rows[at].shape)), right=False),
-    ]
-    has = {
-        "region": any(row.region for row in rows),
-        "type": any(row.data_type for row in rows),
-        "shape": any(row.shape for row in rows),
+    optional = ("region", "data_type", "shape")
+    rows = allocator.at_peak
+    looks: dict[str, Mapping[str, Any]] = {
+        key: {} for key in AT_PEAK.screen if key not in optional or any(getattr(row, key) for row in rows)
     }
-    return [*columns, *(column for column in texts if has[column.key])]
-
-
-def _name(row: ActiveAllocation, ascii_only: bool) -> Span:
-    return (clean(row.framework_op, ascii_only), "text") if row.framework_op else (UNNAMED, "dim")
+    if width >= _WIDE and "shape" in looks:
+        looks["shape"] = {"width": 42}
+    return screen_columns(AT_PEAK, allocator, glyphs, looks)
 
 
 def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: int, default_ps: int) -> int:
@@ -388,5 +366,5 @@ def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: 
         default_ps: where a cursor starts that is nowhere yet: the peak.
     """
     edges = np.array(composed.edges, np.int64)
-    at = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
-    return int(edges[min(max(at + by, 0), len(edges) - 2)])
+    column = int(np.searchsorted(edges, default_ps if cursor_ps is None else cursor_ps, side="right")) - 1
+    return int(edges[min(max(column + by, 0), len(edges) - 2)])

@@ -71,7 +71,7 @@ def scene(allocator: AllocatorProfile, cells: int) -> Scene:
 def time_edges(first_ps: int, last_ps: int, cells: int) -> Int64s:
     """int64[cells + 1]: borders of columns from the first event to just after the last."""
     span = max(last_ps + 1 - first_ps, cells)
-    return np.array([first_ps + span * at // cells for at in range(cells + 1)], np.int64)
+    return np.array([first_ps + span * cell // cells for cell in range(cells + 1)], np.int64)
 
 
 def in_use(allocator: AllocatorProfile, begin: int, end: int) -> Int64s:
@@ -88,12 +88,12 @@ def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
     # what the event before a column left holds until the next one
     first = np.maximum(borders[:-1] - ~begins_anew, 0).tolist()
     last = borders[1:].tolist()
-    found = np.full(len(first), -1, np.int64)
+    events = np.full(len(first), -1, np.int64)
     for cell, (begin, end) in enumerate(zip(first, last, strict=True)):
         if end > begin:
             used = in_use(allocator, begin, end)
-            found[cell] = begin + len(used) - 1 - int(np.argmax(used[::-1]))
-    return found
+            events[cell] = begin + len(used) - 1 - int(np.argmax(used[::-1]))
+    return events
 
 
 def graph_lines(allocator: AllocatorProfile, shown: Scene, rows: int, glyphs: Glyphs, cursor: int | None) -> list[Line]:
@@ -118,8 +118,8 @@ def _eighths(allocator: AllocatorProfile, shown: Scene, rows: int) -> Int64s:
 
     What is not zero takes an eighth at least.
     """
-    at = np.maximum(shown.event, 0)
-    sizes = np.stack([allocator.stack_bytes[at], allocator.heap_bytes[at], allocator.free_bytes[at]])
+    events = np.maximum(shown.event, 0)
+    sizes = np.stack([allocator.stack_bytes[events], allocator.heap_bytes[events], allocator.free_bytes[events]])
     sizes = np.where((sizes > 0) & (shown.event >= 0), sizes, 0)
     height = rows * 8
     ends = np.rint(np.minimum(np.cumsum(sizes.astype(np.float64), axis=0) / shown.top_bytes, 1.0) * height)
@@ -130,8 +130,8 @@ def _eighths(allocator: AllocatorProfile, shown: Scene, rows: int) -> Int64s:
         begins[part + 1] = ends[part]
         ends[part + 1] = np.maximum(ends[part + 1], ends[part])
     over = np.maximum(ends[1] - height, 0)  # a heap too small to show lies at the very top: the stack makes room
-    found: Int64s = np.stack([begins, ends]) - over
-    return found
+    borders: Int64s = np.stack([begins, ends]) - over
+    return borders
 
 
 def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
@@ -148,7 +148,7 @@ def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
             inside[kept] = heap
     if glyphs.letters:
         return _letter(inside)
-    fills: list[tuple[Fill, int]] = [(PARTS[at][1], size) for at, size in enumerate(inside)]
+    fills: list[tuple[Fill, int]] = [(PARTS[part][1], size) for part, size in enumerate(inside)]
     fills.append(("page", 8 - sum(inside)))
     there = [(fill, size) for fill, size in fills if size > 0]
     if len(there) > 2:  # what is free ends within the cell too
@@ -162,10 +162,10 @@ def _cell(parts: Int64s, row: int, glyphs: Glyphs) -> tuple[str, Key]:
 
 def _letter(inside: Sequence[int]) -> tuple[str, Key]:
     """A cell without colours: the letter of what is in use in it, small where that fills less than half."""
-    for at in (1, 0):
-        if inside[at]:
-            letter = PARTS[at][3]
-            return (letter if inside[at] >= 4 else letter.lower()), PARTS[at][2]
+    for part in (1, 0):
+        if inside[part]:
+            letter = PARTS[part][3]
+            return (letter if inside[part] >= 4 else letter.lower()), PARTS[part][2]
     return (PARTS[2][3], PARTS[2][2]) if inside[2] else (" ", "text")
 
 
@@ -191,9 +191,9 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     cells: list[tuple[str, Key]] = [(glyphs.horizontal, "rule")] * shown.cells
     peak = shown.cell_of(allocator.peak_time_ps)
     name = " peak "
-    at = peak + 1 if peak + 1 + len(name) <= shown.cells else peak - len(name)
-    if at >= 0:
-        cells[at : at + len(name)] = [(letter, "bad") for letter in name]
+    begin = peak + 1 if peak + 1 + len(name) <= shown.cells else peak - len(name)
+    if begin >= 0:
+        cells[begin : begin + len(name)] = [(letter, "bad") for letter in name]
     cells[peak] = (glyphs.up, "bad")
     if cursor is not None:
         cells[cursor] = (glyphs.up, "mark")
@@ -218,11 +218,12 @@ def runs_row(runs: ModuleRuns, rows: Int64s, shown: Scene, width: int, glyphs: G
     covered = (before > 0) & (reach[np.maximum(before - 1, 0)] > shown.edges[:-1]) if len(end) else before > 0
     band = "=" if glyphs.letters else glyphs.full
     cells: list[tuple[str, Key]] = [
-        (band, "dim" if glyphs.letters else ("module", "page")) if one else (" ", "text") for one in covered.tolist()
+        (band, "dim" if glyphs.letters else ("module", "page")) if is_covered else (" ", "text")
+        for is_covered in covered.tolist()
     ]
     inside = np.flatnonzero((end > shown.edges[0]) & (start < shown.edges[-1]))
-    for at in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
-        _name_run(runs, int(rows[at]), shown, cells, glyphs)
+    for index in inside.tolist() if len(inside) <= _NAMED_RUNS else ():
+        _name_run(runs, int(rows[index]), shown, cells, glyphs)
     return fit([("runs".rjust(AXIS - 1), "dim"), (" ", "text"), *joined(cells)], width, glyphs)
 
 
@@ -235,16 +236,16 @@ def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, K
     name = clean(run.name.partition("(")[0], glyphs.name == "ascii")
     if room < min(6, len(name)):
         return
-    for at, letter in enumerate(cut(name, room, glyphs), first + 1):
-        cells[at] = (letter, "text" if glyphs.letters else "on.module")
+    for cell, letter in enumerate(cut(name, room, glyphs), first + 1):
+        cells[cell] = (letter, "text" if glyphs.letters else "on.module")
 
 
 def runs_at(runs: ModuleRuns, rows: NDArray[np.int64], begin_ps: int, end_ps: int) -> tuple[str, ...]:
     """Names of the programs that run in an interval, each once; at most four."""
     start, end = runs.start_ps[rows], runs.end_ps[rows]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for row in rows[(start < end_ps) & (end > begin_ps)].tolist():
-        found[runs.names[runs.name[row]].partition("(")[0]] = None
-        if len(found) == 4:
+        names[runs.names[runs.name[row]].partition("(")[0]] = None
+        if len(names) == 4:
             break
-    return tuple(found)
+    return tuple(names)

@@ -1,55 +1,129 @@
-"""The table of the buffers in memory at a point, or of groups of them; only rows that show are described."""
+"""The list of the memory tab: the buffers in memory at a point, in order, or groups of them, as a table."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory
-from tpuprof.parsers.memory.modules.groups import Group, scope_of
-from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.modules.groups import Group, group_rows
 from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
-from tpuprof.tui.draw.format import UNKNOWN, count, percent
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import NARROW, clean, cut_begin, cut_middle, fit, rule
-from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
-from tpuprof.tui.draw.table import Column, each, header_line, row_lines
-from tpuprof.tui.pages.memory.draw.listed import MemoryList
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.table import Column, header_line, row_lines
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
+from tpuprof.tui.report.buffers import searched
+from tpuprof.tui.report.fields import Table, is_descending, screen_columns
+from tpuprof.tui.report.fields import order as ordered
 
-SMALL = 0.001
-"""Padding below this share of what is in memory is not worth a colour."""
+Order = Literal["size", "padding", "program"]
+Grouping = Literal["none", "source", "scope", "category"]
 
-_BAR = 8
+ORDERS: tuple[Order, ...] = ("size", "padding", "program")
+GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category")
+
 _BARRED = 104
 """Cells from which on rows are numbered and have a bar."""
 
 _SHORT_OP = 20
 """Cells below which the end of an op's name is all that is shown of it."""
 
-_KEY = re.compile(r"\['([^'\[\]]*)'\]")
+_GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category"}
 
 
-def short_source(source: str | None) -> str:
-    """The file's name and the line, without its folders."""
-    return source.rpartition("/")[2] if source else "-"
+@dataclass(frozen=True, slots=True)
+class MemoryList:
+    """The list, made once for a point, an order, a grouping and a filter.
 
-
-@lru_cache(4096)
-def short_op(framework_op: str) -> str:
-    """A framework op without what transformations add: ``Model/h_7/attention/dot_general``.
-
-    The path of an argument is written with dots: ``state.params.layers.up``.
+    Attributes:
+        rows: int64, buffers in order, rows of `SpaceMemory.stays`; none where they are grouped.
+        groups: of the buffers, in order; none where they are not grouped.
+        point: whose buffers these are.
+        in_memory_bytes: all that is in memory at the point, whatever the filter leaves.
+        in_memory_count: buffers in memory at the point.
+        shown_bytes: what the filter leaves of these bytes.
+        shown_count: buffers that the filter leaves.
+        most_bytes: the largest entry's size.
+        order, grouping, wanted: as asked for.
     """
-    if "/" not in framework_op:
-        return _KEY.sub(r".\1", framework_op)
-    scope, last = scope_of(framework_op), framework_op.rstrip(":").rpartition("/")[2]
-    return f"{scope}/{last}" if scope else last
+
+    rows: Int64s
+    groups: tuple[Group, ...]
+    point: int
+    in_memory_bytes: int
+    in_memory_count: int
+    shown_bytes: int
+    shown_count: int
+    most_bytes: int
+    order: Order = "size"
+    grouping: Grouping = "none"
+    wanted: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.groups)
+
+    def rows_of(self, entry: int) -> Int64s:
+        """int64: rows of `SpaceMemory.stays` behind an entry; none for an index that the list does not have."""
+        group = self.group_of(entry)
+        return group.rows if group is not None else self.rows[entry : entry + 1] if entry >= 0 else self.rows[:0]
+
+    def row_of(self, entry: int) -> int | None:
+        """The buffer's row; None for a group and for an index that the list does not have."""
+        return int(self.rows[entry]) if 0 <= entry < len(self.rows) else None
+
+    def group_of(self, entry: int) -> Group | None:
+        """The group; None for a buffer and for an index that the list does not have."""
+        return self.groups[entry] if 0 <= entry < len(self.groups) else None
 
 
-def heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> Line:
+def memory_list(page: SpaceMemory, point: int, order: Order, grouping: Grouping, wanted: str = "") -> MemoryList:
+    """The buffers in memory at a point.
+
+    Args:
+        wanted: keeps what has this text, in any case, in its name, shape, framework op or source; each buffer in
+            memory is described for that, as it is for a grouping by source or scope.
+    """
+    rows = page.at(min(max(point, 0), page.points - 1))
+    size = page.stays.size_bytes[rows]
+    total, count = int(size.sum()), len(rows)
+    if wanted:
+        texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
+        kept = np.array([wanted.casefold() in words for words in texts], np.bool_)
+        rows, size = rows[kept], size[kept]
+    groups: tuple[Group, ...] = ()
+    if grouping == "none":
+        for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
+            rows = rows[_ordered(BUFFERS, ListedRows.of(page, rows), name)]
+        most = int(size.max(initial=0))
+    else:
+        groups = group_rows(page, rows, grouping)
+        groups = tuple(groups[row] for row in _ordered(GROUPS, ListedRows.of(page, groups), order).tolist())
+        most = max((group.size_bytes for group in groups), default=0)
+    return MemoryList(
+        rows=rows[:0] if groups else rows,
+        groups=groups,
+        point=point,
+        in_memory_bytes=total,
+        in_memory_count=count,
+        shown_bytes=int(size.sum()),
+        shown_count=len(size),
+        most_bytes=most,
+        order=order,
+        grouping=grouping,
+        wanted=wanted,
+    )
+
+
+def _ordered(table: Table[Any], source: object, name: str) -> Int64s:
+    return ordered(table, source, name, is_descending(table, name))
+
+
+def list_heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> Line:
     """``Buffers at the peak (24)`` and how they are sorted."""
     what = "Buffers" if listed.grouping == "none" else f"Buffers by {listed.grouping}"
     where = "at the peak" if listed.point == page.peak_position else f"at point {count(listed.point)}"
@@ -72,106 +146,43 @@ def table_lines(
     if not len(listed):
         words = "no buffer has this text" if listed.wanted else "no buffer is in memory here"
         return [fit([(f" {words}", "dim")], width, glyphs)]
-    make = _buffer_columns if listed.grouping == "none" else _group_columns
-    columns = make(page, listed, width, glyphs)
-    lines = [header_line(columns, width, glyphs, listed.order, listed.order != "program")]
+    is_grouped = listed.grouping != "none"
+    columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, width, glyphs)
+    is_down = is_descending(GROUPS if is_grouped else BUFFERS, listed.order)
+    lines = [header_line(columns, width, glyphs, listed.order, is_down)]
     return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, width, glyphs)
-
-
-def _share(listed: MemoryList, size: int) -> Span:
-    whole = listed.in_memory_bytes
-    return (UNKNOWN if whole <= 0 else "100%" if size == whole else percent(100 * size / whole)), "text"
-
-
-def _bar_column(listed: MemoryList, value: Callable[[int], tuple[int, bool]], glyphs: Glyphs) -> Column:
-    """A bar of a size against the largest one."""
-
-    def cell(at: int) -> Span:
-        size, is_temporary = value(at)
-        key: Key = (FILL[USED_IN_BAND if is_temporary else HELD_IN_BAND], "page")
-        if glyphs.letters:
-            key = "text"
-        return small_bar(size / listed.most_bytes if listed.most_bytes > 0 else 0.0, _BAR, glyphs)[0], key
-
-    return Column("", "", _BAR, each(cell), right=False, keeps_style=True)
-
-
-class _Rows:
-    """The buffers of a list by entry, described when a cell first asks."""
-
-    def __init__(self, page: SpaceMemory, listed: MemoryList, glyphs: Glyphs) -> None:
-        self._page, self._listed, self._glyphs = page, listed, glyphs
-        self._described: dict[int, Buffer] = {}
-
-    def row(self, at: int) -> int:
-        """The row of `page.stays`."""
-        entry = self._listed.row_of(at)
-        assert entry is not None, "a list without groups has rows"
-        return entry
-
-    def buffer(self, at: int) -> Buffer:
-        """The buffer, described once."""
-        if at not in self._described:
-            self._described[at] = self._page.buffers[self.row(at)]
-        return self._described[at]
-
-    def size(self, at: int) -> int:
-        """What it takes."""
-        return int(self._page.stays.size_bytes[self.row(at)])
-
-    def padded(self, at: int) -> Span:
-        """The expansion by padding."""
-        size, elements = self.size(at), int(self._page.stays.unpadded_bytes[self.row(at)])
-        expansion = size / elements if elements > 0 else None
-        is_small = size - elements < SMALL * self._listed.in_memory_bytes
-        return expansion_words(expansion), "dim" if is_small else expansion_style(expansion)
-
-    def category(self, at: int) -> Span:
-        """What holds it."""
-        return CATEGORY_WORDS[self.buffer(at).category], "dim"
-
-    def is_temporary(self, at: int) -> bool:
-        """Whether it comes and goes."""
-        return self.buffer(at).category in ("temporary", "scoped")
-
-    def words(self, text: Callable[[Buffer], str], room: int, key: StyleKey = "text") -> Callable[[int], Span]:
-        """A cell with a text of the buffer, cut in its middle."""
-        ascii_only = self._glyphs.name == "ascii"
-        return lambda at: (cut_middle(clean(text(self.buffer(at)), ascii_only), room, self._glyphs), key)
-
-    def end(self, text: Callable[[Buffer], str], room: int) -> Callable[[int], Span]:
-        """A cell with the end of a text of the buffer."""
-        ascii_only = self._glyphs.name == "ascii"
-        return lambda at: (cut_begin(clean(text(self.buffer(at)), ascii_only), room, self._glyphs), "text")
 
 
 def _buffer_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit; what room there is, shape, source and op share."""
-    rows = _Rows(page, listed, glyphs)
-    columns = [Column("size", "size", 6, each(lambda at: (binary_short(rows.size(at)), "strong")))]
-    if width >= NARROW:
-        columns.append(Column("", "%", 5, each(lambda at: _share(listed, rows.size(at)))))
-    if width >= _BARRED:
-        digits = max(2, len(str(len(listed))))
-        columns.insert(0, Column("", "#", digits, each(lambda at: (str(at + 1), "dim"))))
-        columns.append(_bar_column(listed, lambda at: (rows.size(at), rows.is_temporary(at)), glyphs))
-    columns.append(Column("padding", "pad", 5, each(rows.padded)))
-    columns.append(Column("", CATEGORY, 6 if width >= NARROW else 5, each(rows.category), right=False))
-    room = width - 1 - sum(column.width + 1 for column in columns)
-    shape, source, name = _shared_out(room)
-    shapes = rows.words(lambda one: short_shape(one.shape), shape, "strong")
-    columns.append(Column("", "shape", shape, each(shapes), right=False))
-    sources = rows.end(lambda one: short_source(one.source), source)
-    columns.append(Column("", "source", source, each(sources), right=False))
-    if name:
-        columns.append(Column("", "name", name, each(rows.words(lambda one: one.name, name)), right=False))
-    rest = max(1, width - 1 - sum(column.width + 1 for column in columns) - 1)
-    ops = rows.end(_op, rest) if rest < _SHORT_OP else rows.words(_op, rest)
-    return [*columns, Column("program", "op", rest, each(ops), right=False, grows=True)]
+    source = ListedRows.of(page, listed.rows, listed.in_memory_bytes, listed.most_bytes)
+    is_barred, is_narrow = width >= _BARRED, width < NARROW
+    looks: dict[str, Mapping[str, Any]] = {"rank": {"width": max(2, len(str(len(listed))))}} if is_barred else {}
+    looks["size_bytes"] = {}
+    looks |= {} if is_narrow else {"share_percent": {}}
+    looks |= {"size_bar": {}} if is_barred else {}
+    looks |= {"expansion": {}, "category": {"width": 5 if is_narrow else 6}}
+    columns = screen_columns(BUFFERS, source, glyphs, looks)
+    shape, place, name = _shared_out(_room(columns, width))
+    looks = {"shape": {"width": shape}, "source": {"width": place}, **({"name": {"width": name}} if name else {})}
+    columns += screen_columns(BUFFERS, source, glyphs, looks)
+    rest = max(1, _room(columns, width) - 1)
+    op = {"width": rest, "cut": cut_begin if rest < _SHORT_OP else cut_middle}
+    return columns + screen_columns(BUFFERS, source, glyphs, {"op": op})
 
 
-def _op(buffer: Buffer) -> str:
-    return short_op(buffer.framework_op) if buffer.framework_op else buffer.name
+def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
+    source = ListedRows.of(page, listed.groups, listed.in_memory_bytes, listed.most_bytes)
+    left_out = ("rank", "size_bar", "name") if width < NARROW else ("name",)
+    looks = {key: {"width": 3} if key == "rank" else {} for key in GROUPS.screen if key not in left_out}
+    columns = screen_columns(GROUPS, source, glyphs, looks)
+    name = {"title": _GROUP_TITLES[listed.grouping], "width": max(1, _room(columns, width) - 1)}
+    return columns + screen_columns(GROUPS, source, glyphs, {"name": name})
+
+
+def _room(columns: list[Column], width: int) -> int:
+    """Cells that some columns leave."""
+    return width - 1 - sum(column.width + 1 for column in columns)
 
 
 def _shared_out(room: int) -> tuple[int, int, int]:
@@ -181,41 +192,3 @@ def _shared_out(room: int) -> tuple[int, int, int]:
     source = min(20, max(6, room * source_share // 100))
     name = min(24, room // 5) if room >= 104 else 0
     return shape, source, name
-
-
-def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyphs) -> list[Column]:
-    ascii_only = glyphs.name == "ascii"
-
-    def group(at: int) -> Group:
-        entry = listed.group_of(at)
-        assert entry is not None, "a list of groups has no rows"
-        return entry
-
-    def padding(at: int) -> Span:
-        value, size = group(at).padding_bytes, group(at).size_bytes
-        expansion = size / (size - value) if 0 < value < size else 1.0 if value <= 0 else math.inf
-        is_small = value < SMALL * listed.in_memory_bytes
-        return binary_short(value) if value > 0 else "-", "dim" if is_small else expansion_style(expansion)
-
-    def is_temporary(at: int) -> bool:
-        return bool((page.stays.category[group(at).rows] >= CATEGORIES.index("temporary")).any())
-
-    columns = [
-        Column("size", "size", 6, each(lambda at: (binary_short(group(at).size_bytes), "strong"))),
-        Column("", "%", 5, each(lambda at: _share(listed, group(at).size_bytes))),
-        Column("padding", "padding", 7, each(padding)),
-        Column("", "buffers", 7, each(lambda at: (count(len(group(at).rows)), "text"))),
-    ]
-    if width >= NARROW:
-        columns.insert(2, _bar_column(listed, lambda at: (group(at).size_bytes, is_temporary(at)), glyphs))
-        columns.insert(0, Column("", "#", 3, each(lambda at: (str(at + 1), "dim"))))
-    rest = width - 1 - sum(column.width + 1 for column in columns) - 1
-    name = Column(
-        "program",
-        {"source": "source line", "scope": "scope", "category": "category"}.get(listed.grouping, ""),
-        max(1, rest),
-        each(lambda at: (clean(group(at).name, ascii_only), "strong")),
-        right=False,
-        grows=True,
-    )
-    return [*columns, name]

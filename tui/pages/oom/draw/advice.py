@@ -9,6 +9,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.layout import clean, cut, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.pages.oom.draw.bars import with_right
 
 _SAVING = 7
 _LEAD = 4 + _SAVING + 1
@@ -35,17 +36,17 @@ def advice_lines(
     if not triage.advice:
         return nothing_known(triage, width, height, glyphs)
     if height is None:
-        return [line for at in range(len(triage.advice)) for line in _in_full(triage, at, width, glyphs, False)]
-    blocks = [[_title(triage, at, width, glyphs, at == selected)] for at in range(len(triage.advice))]
+        return [line for index in range(len(triage.advice)) for line in _in_full(triage, index, width, glyphs, False)]
+    blocks = [[_title(triage, index, width, glyphs, index == selected)] for index in range(len(triage.advice))]
     left = height - len(blocks)
     order = [] if selected is None or not 0 <= selected < len(blocks) else [selected]
-    for at in [*order, *(at for at in range(len(blocks)) if at != selected)]:
-        whole = _in_full(triage, at, width, glyphs, at == selected)
-        brief = [*blocks[at], *_brief(triage.advice[at], width, glyphs)]
-        for block in (whole, brief) if at == selected else (brief,):
+    for index in [*order, *(index for index in range(len(blocks)) if index != selected)]:
+        whole = _in_full(triage, index, width, glyphs, index == selected)
+        brief = [*blocks[index], *_brief(triage.advice[index], width, glyphs)]
+        for block in (whole, brief) if index == selected else (brief,):
             if len(block) - 1 <= left:
                 left -= len(block) - 1
-                blocks[at] = block
+                blocks[index] = block
                 break
     return [line for block in blocks for line in block][: max(0, height)]
 
@@ -64,7 +65,7 @@ def toggle_lines(
     lines = []
     numbers = triage.toggle_numbers
     digits = len(str(max(numbers)))
-    for at, toggle in enumerate(triage.toggles):
+    for index, toggle in enumerate(triage.toggles):
         is_on = trial is not None and toggle.key in trial.chosen
         saving = 0
         if trial is not None:
@@ -72,15 +73,15 @@ def toggle_lines(
         words = clean(toggle.title, glyphs.name == "ascii")
         count = len(toggle.buffers)
         tail = f"{count} buffer{'s' * (count != 1)}"
-        here = at == cursor
+        here = index == cursor
         spans: list[Span] = [
             (glyphs.mark if here else " ", "mark"),
-            (f"{numbers[at]:<{digits}} ", "key" if numbers[at] <= MOST_DIGIT else "dim"),
+            (f"{numbers[index]:<{digits}} ", "key" if numbers[index] <= MOST_DIGIT else "dim"),
             ("[x] " if is_on else "[ ] ", "strong" if is_on else "text"),
             (f"{_saving(saving):>{_SAVING}} ", "good" if is_on else "dim"),
             (words, "cursor" if here else "text"),
         ]
-        lines.append(_with_right(spans, tail, width, glyphs))
+        lines.append(with_right(spans, tail, width, glyphs))
     return lines if height is None else lines[: max(0, height)]
 
 
@@ -112,19 +113,19 @@ def why_nothing_to_try(triage: Triage) -> str:
         return f"There is nothing to try: what a module keeps in {triage.space} is the compiler's choice."
     if triage.need.buffers:
         return "There is nothing to try: no change that is known here would make these buffers smaller."
-    of = "the module has none" if triage.kind == "module" else "the text lists none"
-    return f"There is nothing to try: it takes buffers, and {of}."
+    owner = "the module has none" if triage.kind == "module" else "the text lists none"
+    return f"There is nothing to try: it takes buffers, and {owner}."
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def _in_full(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
-    advice = triage.advice[at]
-    lines = [_title(triage, at, width, glyphs, selected)]
+def _in_full(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+    advice = triage.advice[index]
+    lines = [_title(triage, index, width, glyphs, selected)]
     indent: list[Span] = [(" " * _LEAD, "text")]
     if len(_words(advice, glyphs)) > width - _LEAD - len(_source(advice, glyphs)) - 2:
-        lines[:1] = _long_title(triage, at, width, glyphs, selected)
+        lines[:1] = _long_title(triage, index, width, glyphs, selected)
     for text, key in ((advice.how, "text"), (advice.arithmetic, "dim")):
         if text:
             lines += wrap(text, width, key, glyphs, indent)  # type: ignore[arg-type]
@@ -139,32 +140,32 @@ def _brief(advice: Advice, width: int, glyphs: Glyphs) -> list[Line]:
     return [fit([(" " * _LEAD, "text"), (words, "dim")], width, glyphs)]
 
 
-def _head(triage: Triage, at: int, glyphs: Glyphs, selected: bool) -> list[Span]:
-    saving = triage.advice[at].saving_bytes
+def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Span]:
+    saving = triage.advice[index].saving_bytes
     return [
         (glyphs.mark if selected else " ", "mark"),
-        (f"{at + 1:<2}", "key"),
+        (f"{index + 1:<2}", "key"),
         (f"{_saving(saving):>{_SAVING}}  ", "good" if saving else "dim"),
     ]
 
 
-def _title(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
-    advice = triage.advice[at]
+def _title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> Line:
+    advice = triage.advice[index]
     source = _source(advice, glyphs)
-    head = _head(triage, at, glyphs, selected)
+    head = _head(triage, index, glyphs, selected)
     room = width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
     if room < _LEAST_ROOM:
         source, room = "", width - line_width(tuple(head)) - 1
     words = cut(_words(advice, glyphs), room, glyphs)
-    return _with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
+    return with_right([*head, (words, "cursor" if selected else "strong")], source, width, glyphs)
 
 
-def _long_title(triage: Triage, at: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
+def _long_title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: bool) -> list[Line]:
     """The sentence in full over several lines, and the source line behind it."""
-    advice = triage.advice[at]
+    advice = triage.advice[index]
     source = _source(advice, glyphs)
     words = _words(advice, glyphs) + (f"  ({source})" if source else "")
-    return wrap(words, width, "strong", glyphs, _head(triage, at, glyphs, selected))
+    return wrap(words, width, "strong", glyphs, _head(triage, index, glyphs, selected))
 
 
 def _words(advice: Advice, glyphs: Glyphs) -> str:
@@ -179,10 +180,3 @@ def _saving(value: int | None) -> str:
     if value is None:
         return "?"
     return f"-{binary_short(value)}" if value > 0 else "0"
-
-
-def _with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs) -> Line:
-    gap = width - line_width(tuple(spans)) - len(right) - 1
-    if right and gap >= 1:
-        spans = [*spans, (" " * gap, "text"), (right, "dim")]
-    return fit(spans, width, glyphs)

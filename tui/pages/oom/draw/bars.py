@@ -77,7 +77,7 @@ def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs
     spans: list[Span] = [(f" {clean(triage.space, glyphs.name == 'ascii')} ", "strong")]
     wanted, limit = triage.wanted_bytes, triage.limit_bytes
     if trial is not None and trial.chosen:
-        return _fitted(spans + _tried(triage, trial), _was(triage), width, glyphs)
+        return with_right(spans + _tried(triage, trial), _was(triage), width, glyphs, 2)
     if triage.is_request:
         known = "free memory unknown" if limit is None else f"{limit_size(limit)} free"
         spans += [(f"{known}   asked for ", "text"), (limit_size(wanted), "strong"), ("   ", "text")]
@@ -90,7 +90,7 @@ def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs
             spans += [("   needs ", "text"), (limit_size(wanted), "strong"), ("   ", "text"), *_over(triage)]
     reserved = triage.reserved_bytes
     beside = f"reserved {limit_size(reserved)} more" if reserved else ""
-    return _fitted(spans, beside, width, glyphs)
+    return with_right(spans, beside, width, glyphs, 2)
 
 
 def composition(triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
@@ -108,7 +108,9 @@ def composition(triage: Triage, trial: Trial | None, width: int, height: int | N
     parts = _after(triage, trial)
     room = max(8, width - LABEL - _SIZE)
     least = scale * _SMALL
-    large = sorted((at for at, part in enumerate(triage.parts) if part.size_bytes >= least), key=lambda at: -parts[at])
+    large = sorted(
+        (index for index, part in enumerate(triage.parts) if part.size_bytes >= least), key=lambda index: -parts[index]
+    )
     padding = _padding(triage, trial)
     most = len(large) if height is None else max(0, height - 1)
     with_padding = padding is not None and padding >= least and most > len(large)
@@ -123,7 +125,7 @@ def composition(triage: Triage, trial: Trial | None, width: int, height: int | N
     end = Bar("padding", begin - min(padding or 0, begin), min(padding or 0, begin), PADDING)
     ruler = _Ruler(scale, cell, room, wanted or scale)
     if most == 1 and len(large) > 1:  # one bar of all says more than one part of it
-        named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda at: -at[1])
+        named = sorted(((bar.label, bar.size) for bar in bars if bar.size >= least), key=lambda index: -index[1])
         named += [("padding", padding)] if padding and padding >= least else []
         pieces = [bar for bar in (*bars, end) if bar.size >= least]
         return [
@@ -131,9 +133,9 @@ def composition(triage: Triage, trial: Trial | None, width: int, height: int | N
             _mark_line(triage, cell if limit is not None else None, named, room, width, glyphs),
         ]
     shown = set(large[:most])
-    drawn = [bar for at, bar in enumerate(bars) if at in shown] + ([end] if with_padding else [])
+    drawn = [bar for index, bar in enumerate(bars) if index in shown] + ([end] if with_padding else [])
     lines = [_bar_line(bar.label, bar.size, [bar], ruler, width, glyphs) for bar in drawn]
-    left_out = [(_label(part), parts[at]) for at, part in enumerate(triage.parts) if at not in shown]
+    left_out = [(_label(part), parts[index]) for index, part in enumerate(triage.parts) if index not in shown]
     if padding and not with_padding:
         left_out.append(("padding", padding))
     lines.append(_mark_line(triage, cell if limit is not None else None, left_out, room, width, glyphs))
@@ -191,10 +193,10 @@ def _was(triage: Triage) -> str:
     return f"was {limit_size(triage.wanted_bytes)}" if triage.wanted_bytes is not None else ""
 
 
-def _fitted(spans: list[Span], right: str, width: int, glyphs: Glyphs) -> Line:
-    """The spans, and something at the right where there is room."""
+def with_right(spans: list[Span], right: str, width: int, glyphs: Glyphs, apart: int = 1) -> Line:
+    """The spans, and words at the right end where there is room for them, so many cells apart."""
     gap = width - line_width(tuple(spans)) - len(right) - 1
-    if right and gap >= 2:
+    if right and gap >= apart:
         spans = [*spans, (" " * gap, "text"), (right, "dim")]
     return fit(spans, width, glyphs)
 
@@ -222,8 +224,8 @@ def _after(triage: Triage, trial: Trial | None) -> list[int]:
     names = [part.name for part in triage.parts]
     for buffer, after in zip(triage.need.buffers, trial.estimate.sizes, strict=False):
         name = part_of(buffer.category, triage.parts)
-        at = names.index(name) if name is not None else max(range(len(sizes)), key=sizes.__getitem__)
-        sizes[at] -= buffer.size_bytes - after
+        index = names.index(name) if name is not None else max(range(len(sizes)), key=sizes.__getitem__)
+        sizes[index] -= buffer.size_bytes - after
     return [max(0, size) for size in sizes]
 
 
@@ -233,14 +235,14 @@ def _padding(triage: Triage, trial: Trial | None) -> int | None:
     if padding is None or trial is None or not trial.chosen:
         return padding
     mended = {
-        at
+        index
         for toggle in triage.toggles
         if toggle.key.startswith("padding") and toggle.key in trial.chosen
-        for at in toggle.buffers
+        for index in toggle.buffers
     }
-    for at, (buffer, after) in enumerate(zip(triage.need.buffers, trial.estimate.sizes, strict=False)):
+    for index, (buffer, after) in enumerate(zip(triage.need.buffers, trial.estimate.sizes, strict=False)):
         before = buffer.padding_bytes or 0
-        padding -= before if at in mended else before - before * after // max(1, buffer.size_bytes)
+        padding -= before if index in mended else before - before * after // max(1, buffer.size_bytes)
     return max(0, padding)
 
 
@@ -250,8 +252,8 @@ def _bar_line(label: str, size: int, bars: Sequence[Bar], ruler: _Ruler, width: 
     keys: list[Key] = ["text"] * ruler.room
     for number, bar in enumerate(bars, 1):
         before, filled = _filled(bar, ruler, glyphs, number < len(bars))
-        for at, glyph in enumerate(filled, before):
-            cells[at], keys[at] = glyph, sign_of(bar.area, glyphs)[1]
+        for cell, glyph in enumerate(filled, before):
+            cells[cell], keys[cell] = glyph, sign_of(bar.area, glyphs)[1]
     limit = ruler.limit
     if limit < ruler.room and (cells[limit] == " " or ruler.room - cells.count(" ") > 1):  # one cell is not hidden
         cells[limit], keys[limit] = glyphs.vertical, "bad"
@@ -281,12 +283,12 @@ def _mark_line(
     rest = "  ".join(named)
     if limit is None:
         return fit([(f" {rest}", "dim")], width, glyphs)
-    at = min(limit, room - 1) + LABEL
+    mark = min(limit, room - 1) + LABEL
     word = f"{'free' if triage.is_request else 'limit'} {limit_size(triage.limit_bytes)}"
-    if at + 2 + len(word) <= width:
-        begin, text = at, f"{glyphs.up} {word}"
+    if mark + 2 + len(word) <= width:
+        begin, text = mark, f"{glyphs.up} {word}"
     else:
-        begin, text = at - len(word) - 1, f"{word} {glyphs.up}"
+        begin, text = mark - len(word) - 1, f"{word} {glyphs.up}"
     if rest and width - (begin + len(text)) - 3 >= len(rest):
         gap = width - begin - len(text) - len(rest) - 1
         return fit([(" " * begin, "text"), (text, "warn"), (" " * gap, "text"), (rest, "dim")], width, glyphs)

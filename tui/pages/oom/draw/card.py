@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
@@ -13,10 +11,11 @@ from tpuprof.tui.draw.buffers.words import (
     CATEGORY_PHRASES,
     CATEGORY_WORDS,
     PADDED,
+    alike_entry,
     entry,
     expansion_style,
     expansion_words,
-    padding_words,
+    padding_entry,
     short_shape,
     source_entry,
 )
@@ -74,9 +73,9 @@ def buffer_card(
     return lines + _advised(triage, row.buffers[0], width, glyphs)
 
 
-def advice_card(triage: Triage, at: int, width: int, glyphs: Glyphs) -> list[Line]:
+def advice_card(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
     """All of one piece of advice, and the buffers that it is about."""
-    advice = triage.advice[at]
+    advice = triage.advice[index]
     lines = wrap(advice.sentence, width, "strong", glyphs)
     saving = f"{binary_size(advice.saving_bytes)}, an estimate" if advice.saving_bytes else "can't be estimated"
     lines += entry("saves", saving, width, glyphs)
@@ -98,10 +97,10 @@ def summary(triage: Triage) -> str:
     if len(triage.parts) > 1:
         padding = f"; padding {limit_size(triage.padding_bytes)}" if triage.padding_bytes else ""
         lines.append(f"{parts}{padding}")
-    for at, advice in enumerate(triage.advice[:3]):
+    for index, advice in enumerate(triage.advice[:3]):
         saving = f"-{binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
         source = f" [{clean(advice.source)}]" if advice.source else ""
-        lines.append(f"{at + 1}. {saving}{clean(advice.sentence)}{source}")
+        lines.append(f"{index + 1}. {saving}{clean(advice.sentence)}{source}")
     shown = sorted(triage.need.buffers, key=lambda buffer: -buffer.size_bytes)[: 12 - len(lines)]
     for buffer in shown:
         padded = f" {expansion_words(buffer.expansion)} padded" if (buffer.expansion or 1) >= PADDED else ""
@@ -134,12 +133,7 @@ def _padding(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
         return entry("padding", "unknown: the size of its elements is not known", width, glyphs, "dim")
     if expansion is None or not padding:
         return entry("padding", "none", width, glyphs, "dim")
-    elements = binary_size(buffer.unpadded_bytes)
-    words = f"{binary_size(padding)}: {elements} of elements take {expansion_words(expansion)}"
-    key = expansion_style(expansion) if expansion >= PADDED else "text"
-    shape = parse_shape(buffer.shape) if buffer.shape else None
-    why = None if shape is None else padding_words(shape)
-    return entry("padding", words, width, glyphs, key) + (entry("", why, width, glyphs, key) if why else [])
+    return padding_entry(buffer, expansion_style(expansion) if expansion >= PADDED else "text", width, glyphs)
 
 
 def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
@@ -149,13 +143,9 @@ def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line
     if not shape:
         return []
     where = "at the peak" if triage.kind == "module" else "in the list"
-    same = [at for at, other in enumerate(buffers) if other.shape == shape]
-    number = len(same) - 1
-    if not number:
-        return entry("alike", f"no other buffer of this shape {where}", width, glyphs, "dim")
-    total = binary_size(sum(buffers[at].size_bytes for at in same))
-    words = f"{counted(number, 'other')} of this shape {where}, {total} together"
-    return entry("alike", words, width, glyphs)
+    same = [place for place, other in enumerate(buffers) if other.shape == shape]
+    total = sum(buffers[place].size_bytes for place in same)
+    return alike_entry(len(same) - 1, total, where, width, glyphs)
 
 
 def _place(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
@@ -166,26 +156,26 @@ def _place(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     return entry("allocated", ", ".join(words), width, glyphs) if words else []
 
 
-def _listed(triage: Triage, found: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:
+def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:
     lines, ascii_only = [], glyphs.name == "ascii"
-    for at in found[:_MOST_LISTED]:
-        buffer = triage.need.buffers[at]
+    for index in indices[:_MOST_LISTED]:
+        buffer = triage.need.buffers[index]
         head = f"{clean(short_shape(buffer.shape), ascii_only)}  "
         op = clean(buffer.framework_op or instruction_of(buffer), ascii_only)
         size = f"{binary_size(buffer.size_bytes):>9}  "
         words = head + cut_begin(op, max(0, width - len(size) - len(head)), glyphs)
         lines.append(fit([(size, "strong"), (words, "text")], width, glyphs))
-    if len(found) > _MOST_LISTED:
-        lines.append(fit([(f"and {len(found) - _MOST_LISTED} more", "dim")], width, glyphs))
+    if len(indices) > _MOST_LISTED:
+        lines.append(fit([(f"and {len(indices) - _MOST_LISTED} more", "dim")], width, glyphs))
     return lines
 
 
 def _advised(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = []
-    for at, advice in enumerate(triage.advice):
+    for number, advice in enumerate(triage.advice):
         if index in advice.buffers:
             saving = f"saves {binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
-            lines += entry(f"advice {at + 1}", f"{saving}{advice.how or advice.sentence}", width, glyphs, "good")
+            lines += entry(f"advice {number + 1}", f"{saving}{advice.how or advice.sentence}", width, glyphs, "good")
     return lines
 
 

@@ -8,6 +8,7 @@ from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.oom.draw.page import View
+from tpuprof.tui.pages.oom.fields import CALLED
 
 _NEEDS = (
     "needs: what the compiler or the runtime says the program takes; the limit is what there is for it. What the "
@@ -27,37 +28,6 @@ _MEANING = (
     "Savings of different advice may overlap; what-if counts every byte once. A change to try has the number of its "
     "advice. Where lines are few, the arithmetic of an advice shows once its digit is pressed.",
 )
-
-_NAMES: Mapping[str, str] = {
-    "kind": "when it was",
-    "code": "the error's code",
-    "used_bytes": "what is in use",
-    "capacity": "the limit",
-    "capacity_bytes": "the limit",
-    "exceeded_bytes": "by how much it is too large",
-    "requested_bytes": "what was asked for",
-    "free_bytes": "what was free",
-    "reserved_bytes": "what the system reserves",
-    "program_bytes": "what the program takes",
-    "arguments_bytes": "arguments",
-    "output_bytes": "outputs",
-    "outputs_bytes": "outputs",
-    "shared_bytes": "outputs that share memory with arguments",
-    "global_bytes": "global data",
-    "scoped_bytes": "scoped memory",
-    "hlo_temp_bytes": "temporaries",
-    "tensor_core_bytes": "what TensorCores take",
-    "sparse_core_bytes": "what SparseCores take",
-    "unpadded_bytes": "temporaries without padding",
-    "peak_unpadded_bytes": "the peak without padding",
-    "fragmentation": "the share of gaps",
-    "fragmentation_bytes": "gaps between buffers",
-    "scoped_instruction": "what uses most scoped memory",
-    "peak_instruction": "what runs at the peak",
-    "memory_space": "which memory it is",
-    "buffers": "some buffers",
-}
-"""Figures for people, where their names are not words already."""
 
 
 def foot_keys(triage: Triage, view: View, total: int, is_alone: bool) -> list[tuple[str, str]]:
@@ -115,9 +85,9 @@ def help_lines(triage: Triage, total: int, is_alone: bool, width: int, glyphs: G
 
 def _by_reason(unknown: Mapping[str, str]) -> dict[str, list[str]]:
     """What is unknown in words, by why."""
-    found: dict[str, list[str]] = {}
+    names_by_reason: dict[str, list[str]] = {}
     for name, why in sorted(unknown.items()):
-        words = _NAMES.get(name) or name.removesuffix("_bytes").replace("_", " ")
-        if words not in (names := found.setdefault(why, [])):
+        words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
+        if words not in (names := names_by_reason.setdefault(why, [])):
             names.append(words)
-    return found
+    return names_by_reason

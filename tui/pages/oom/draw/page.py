@@ -130,11 +130,11 @@ def compose(
     return Composed(_filled(lines, width, height, glyphs), start if rows else -1, room, first, rows)
 
 
-def head_line(triage: Triage, at: int, total: int, width: int, glyphs: Glyphs) -> Line:
+def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
     """Where we are: what this is, in which log and line, of which program, and how often it is there.
 
     Args:
-        at: index of the error among `total`.
+        index: of the error among `total`.
     """
     ascii_only = glyphs.name == "ascii"
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
@@ -143,7 +143,7 @@ def head_line(triage: Triage, at: int, total: int, width: int, glyphs: Glyphs) -
         facts.append(triage.device)
     if triage.count > 1:
         facts.append(f"{triage.count:,} times in the log")
-    tail = f"error {at + 1} of {total}" if total > 1 else ""
+    tail = f"error {index + 1} of {total}" if total > 1 else ""
     title = clean(triage.title or "", ascii_only)
     where = clean(triage.where, ascii_only)
     room = width - line_width(tuple(spans)) - (len(tail) + 2 if tail else 1)

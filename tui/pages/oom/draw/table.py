@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
@@ -13,8 +13,15 @@ from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import NARROW, WIDE, clean, cut_begin
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, each, header_line, row_lines
+from tpuprof.tui.pages.oom.fields import BUFFERS, SEARCHED
+from tpuprof.tui.report.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
+from tpuprof.tui.report.fields import Field, OnScreen, Table, is_descending, order, screen_columns
+from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM, Unit
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
 
 Sort = Literal["size", "padding", "category", "source", "shape"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -68,16 +75,19 @@ def rows_of(
     """
     buffers = triage.need.buffers
     wanted = words.casefold().split()
-    chosen = [at for at, buffer in enumerate(buffers) if all(word in _searched(buffer) for word in wanted)]
+    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if wanted else [""] * len(buffers)
+    chosen = [index for index, text in enumerate(texts) if all(word in text for word in wanted)]
     sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
     if not grouped:
-        rows = [_row(triage, (at,), sizes) for at in chosen]
+        rows = [_row(triage, (index,), sizes) for index in chosen]
     else:
         places: dict[str, list[int]] = {}
-        for at in chosen:
-            places.setdefault(buffers[at].source or "", []).append(at)
-        rows = [_row(triage, tuple(found), sizes, place or "source unknown") for place, found in places.items()]
-    return tuple(sorted(rows, key=lambda row: _order(row, sort, buffers)))
+        for index in chosen:
+            places.setdefault(buffers[index].source or "", []).append(index)
+        rows = [_row(triage, tuple(members), sizes, place or "source unknown") for place, members in places.items()]
+    rows.sort(key=lambda row: (-row.size, row.buffers))
+    sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort))
+    return tuple(rows[index] for index in sorted_rows.tolist())
 
 
 def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
@@ -123,144 +133,180 @@ def table_lines(
     """
     last = len(rows) if room is None else min(len(rows), first + room)
     columns = _columns(triage, rows, width, glyphs, marked)
-    key = "pad" if sort == "padding" else sort or ""
-    lines = [header_line(columns, width, glyphs, key, sort in ("size", "padding"))]
+    lines = [header_line(columns, width, glyphs, sort or "", sort is not None and is_descending(ROWS, sort))]
     return lines + row_lines(columns, range(first, last), cursor, width, glyphs)
 
 
-# --- rows ----------------------------------------------------------------------------------------------------------
+# --- rows
 
 
-def _row(triage: Triage, found: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
-    buffers = [triage.need.buffers[at] for at in found]
+def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> Row:
+    buffers = [triage.need.buffers[index] for index in members]
     unpadded = [buffer.unpadded_bytes for buffer in buffers]
     known = [size for size in unpadded if size is not None]
-    after = None if sizes is None else sum(sizes[at] for at in found if at < len(sizes))
+    after = None if sizes is None else sum(sizes[index] for index in members if index < len(sizes))
     total = sum(buffer.size_bytes for buffer in buffers)
-    return Row(found, total, sum(known) if len(known) == len(unpadded) else None, after, title)
+    return Row(members, total, sum(known) if len(known) == len(unpadded) else None, after, title)
 
 
-def _order(row: Row, sort: Sort, buffers: Sequence[Buffer]) -> tuple[object, ...]:
-    first = buffers[row.buffers[0]]
-    if sort == "padding":
-        return (-row.padding, -row.size, row.buffers)
-    if sort == "size":
-        return (-row.size, row.buffers)
-    text = {"category": first.category, "source": first.source or "\uffff", "shape": first.shape or "\uffff"}[sort]
-    return (text, -row.size, row.buffers)
-
-
-def _searched(buffer: Buffer) -> str:
-    texts = (
-        buffer.name,
-        buffer.category,
-        buffer.shape,
-        buffer.framework_op,
-        buffer.source,
-        buffer.allocation_type,
-        buffer.operator,
-        buffer.tag,
-        buffer.label,
-    )
-    return "\n".join(text for text in texts if text).casefold()
-
-
-# --- columns -------------------------------------------------------------------------------------------------------
+# --- columns
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """The table's cells, each a text and its style."""
+class ShownRows:
+    """The table's rows, and the cells of those columns that are more than a value.
+
+    Attributes:
+        triage: whose buffers these are.
+        width: of the table, in cells.
+        marked: buffers that the chosen advice is about.
+        place_width: cells of the column of source lines.
+    """
 
     triage: Triage
     rows: Sequence[Row]
-    width: int
-    glyphs: Glyphs
-    marked: frozenset[int]
+    width: int = 0
+    glyphs: Glyphs = ASCII
+    marked: frozenset[int] = frozenset()
     place_width: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def _clean(self, text: str) -> str:
         return clean(text, self.glyphs.name == "ascii")
 
-    def _buffer(self, at: int) -> Buffer:
-        return self.triage.need.buffers[self.rows[at].buffers[0]]
+    def _buffer(self, index: int) -> Buffer:
+        return self.triage.need.buffers[self.rows[index].buffers[0]]
 
-    def number(self, at: int) -> Span:
-        row = self.rows[at]
-        number = at + 1 if row.title else row.buffers[0] + 1
+    def number(self, index: int) -> Span:
+        """The place of the buffer in the list, of a group that in the table."""
+        row = self.rows[index]
+        number = index + 1 if row.title else row.buffers[0] + 1
         return (f"{number}", "dim" if self.marked.isdisjoint(row.buffers) else "key")
 
-    def size(self, at: int) -> Span:
-        return (binary_short(self.rows[at].size), "strong")
-
-    def after(self, at: int) -> Span:
-        row = self.rows[at]
+    def after(self, index: int) -> Span:
+        """The size with the chosen toggles, where that is less."""
+        row = self.rows[index]
         changed = row.after is not None and row.after < row.size
         return (binary_short(row.after) if changed else "", "good")
 
-    def share(self, at: int) -> Span:
-        whole = self.triage.wanted_bytes
-        return (percent(100 * self.rows[at].size / whole, 0) if whole else UNKNOWN, "text")
-
-    def padding(self, at: int) -> Span:
-        expansion = self.rows[at].expansion
-        return (expansion_words(expansion), expansion_style(expansion))
-
-    def category(self, at: int) -> Span:
-        words = {CATEGORY_WORDS[self.triage.need.buffers[index].category] for index in self.rows[at].buffers}
+    def category(self, index: int) -> Span:
+        """What holds its buffers."""
+        words = {CATEGORY_WORDS[self.triage.need.buffers[member].category] for member in self.rows[index].buffers}
         return (words.pop() if len(words) == 1 else "mixed", "text")
 
-    def shape(self, at: int) -> Span:
-        row = self.rows[at]
+    def shape(self, index: int) -> Span:
+        """The shape, of a group how many there are."""
+        row = self.rows[index]
         if not row.title:
-            text = self._buffer(at).shape or UNKNOWN
+            text = self._buffer(index).shape or UNKNOWN
             return (self._clean(text if self.width >= 2 * NARROW else short_shape(text)), "text")
-        shapes = {short_shape(self.triage.need.buffers[index].shape) for index in row.buffers}
+        shapes = {short_shape(self.triage.need.buffers[member].shape) for member in row.buffers}
         words = f"{len(row.buffers)} {self.glyphs.times} " if len(row.buffers) > 1 else ""
         return (self._clean(words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)")), "text")
 
-    def place(self, at: int) -> tuple[str, str]:
+    def place(self, index: int) -> tuple[str, str]:
         """The line of code and the op."""
-        row, folder = self.rows[at], self.width >= WIDE
-        found = _group_place(row, self.triage.need.buffers, folder) if row.title else place_of(self._buffer(at), folder)
-        return self._clean(found[0]), self._clean(found[1])
+        row, folder = self.rows[index], self.width >= WIDE
+        words = (
+            _group_place(row, self.triage.need.buffers, folder) if row.title else place_of(self._buffer(index), folder)
+        )
+        return self._clean(words[0]), self._clean(words[1])
 
-    def source(self, at: int) -> Span:
-        place, op = self.place(at)
+    def source(self, index: int) -> Span:
+        """The line of code and the op, as far as there is room."""
+        place, op = self.place(index)
         left = self.place_width - len(place) - bool(place)
         if place and left < min(len(op), _LEAST_OP):  # the line of code says more than a bit of an op
             return (cut_begin(place, self.place_width, self.glyphs), "text")
         return (f"{place} {cut_begin(op, left, self.glyphs)}".strip(), "text")
 
 
+def _first(name: str) -> Callable[[ShownRows, Rows], list[str]]:
+    """A text of each row's largest buffer; unknown ones are the last in the alphabet."""
+
+    def read(source: ShownRows, rows: Rows) -> list[str]:
+        buffers = source.triage.need.buffers
+        return [getattr(buffers[source.rows[row].buffers[0]], name) or "\uffff" for row in rows]
+
+    return read
+
+
+def _of_rows(name: str) -> Callable[[ShownRows, Rows], list[Any]]:
+    return lambda source, rows: [getattr(source.rows[row], name) for row in rows]
+
+
+def _shares(source: ShownRows, rows: Rows) -> list[float | None]:
+    whole = source.triage.wanted_bytes
+    return [100 * source.rows[row].size / whole if whole else None for row in rows]
+
+
+def _drawn(
+    key: str,
+    unit: Unit,
+    read: Callable[[ShownRows, Rows], Sequence[Any]],
+    meaning: str,
+    look: OnScreen[ShownRows],
+    cell: Callable[[ShownRows, int], Span],
+) -> Field[ShownRows]:
+    """A field whose cells are more than its values."""
+    screen = replace(look, cells=lambda source, _: each(lambda row: cell(source, row)))
+    return Field(key, unit, read, meaning, screen=screen)
+
+
+_AFTER: OnScreen[ShownRows] = OnScreen("", "est.", 6, fixed=True)
+_SHARE: OnScreen[ShownRows] = OnScreen("", "%", 4, words=lambda value, _: percent(value, 0), fixed=True)
+_EXPANSION: OnScreen[ShownRows] = OnScreen(
+    "padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value), fixed=True
+)
+_CATEGORY: OnScreen[ShownRows] = OnScreen("category", CATEGORY, 6, fixed=True)
+_SHAPE_LOOK: OnScreen[ShownRows] = OnScreen("shape", "shape", 8)
+_SOURCE: OnScreen[ShownRows] = OnScreen("source", "source", 8, grows=True)
+
+ROWS: Table[ShownRows] = Table(
+    "rows",
+    (
+        replace(rank_field(2), screen=OnScreen("", "#", 2, cells=lambda source, _: each(source.number), fixed=True)),
+        Field("size_bytes", BYTES, _of_rows("size"), "what it takes", screen=replace(size_look(), fixed=True)),
+        _drawn("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", _AFTER, ShownRows.after),
+        Field("share_percent", PERCENT, _shares, "its size, of all that is needed", screen=_SHARE),
+        Field(
+            "expansion",
+            EXPANSION,
+            _of_rows("expansion"),
+            "size over unpadded size",
+            screen=_EXPANSION,
+            sort=lambda source: [row.padding for row in source.rows],
+        ),
+        _drawn("category", VERBATIM, _first("category"), "what holds it", _CATEGORY, ShownRows.category),
+        _drawn("shape", VERBATIM, _first("shape"), "its shape", _SHAPE_LOOK, ShownRows.shape),
+        _drawn("source", VERBATIM, _first("source"), "where it comes from", _SOURCE, ShownRows.source),
+    ),
+    len,
+    json=(),
+    screen=("rank", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
+)
+
+
 def _columns(triage: Triage, rows: Sequence[Row], width: int, glyphs: Glyphs, marked: frozenset[int]) -> list[Column]:
-    cells = _Cells(triage, rows, width, glyphs, marked)
-    digits = max(2, len(str(len(triage.need.buffers))))
-    left = [
-        Column("#", "#", digits, each(cells.number), fixed=True),
-        Column("size", "size", 6, each(cells.size), fixed=True),
-    ]
-    if any(row.after is not None for row in rows):
-        left.append(Column("after", "est.", 6, each(cells.after), fixed=True))
-    if width >= NARROW:
-        left.append(Column("share", "%", 4, each(cells.share), fixed=True))
-    left.append(Column("pad", "pad", 5, each(cells.padding), fixed=True))
-    if width >= NARROW:
-        left.append(Column("category", CATEGORY, 6, each(cells.category), right=False, fixed=True))
+    shown = ShownRows(triage, rows, width, glyphs, marked)
+    left_out = {"shape", "source"} | ({"share_percent", "category"} if width < NARROW else set())
+    if all(row.after is None for row in rows):
+        left_out.add("after_bytes")
+    looks: dict[str, Mapping[str, Any]] = {key: {} for key in ROWS.screen if key not in left_out}
+    looks["rank"] = {"width": max(2, len(str(len(triage.need.buffers))))}
+    left = screen_columns(ROWS, shown, glyphs, looks)
     room = width - 1 - sum(column.width + 1 for column in left)
     measured = range(min(len(rows), _MEASURED))
-    widest = max((len(cells.shape(at)[0]) for at in measured), default=0)
-    places = [cells.place(at) for at in measured]
+    widest = max((len(shown.shape(row)[0]) for row in measured), default=0)
+    places = [shown.place(row) for row in measured]
     beside_all = room - 2 - max((len(place) + 1 + len(op) for place, op in places), default=0)
     beside_lines = room - 2 - max((len(place) for place, _ in places), default=0)
     shape = max(8, min(widest, max(room // 2, beside_all, min(beside_lines, _SHAPE))))
     place = max(8, room - shape - 2)
-    cells = replace(cells, place_width=place)
-    return [
-        *left,
-        Column("shape", "shape", shape, each(cells.shape), right=False),
-        Column("source", "source", place, each(cells.source), right=False, grows=True),
-    ]
+    looks = {"shape": {"width": shape}, "source": {"width": place}}
+    return left + screen_columns(ROWS, replace(shown, place_width=place), glyphs, looks)
 
 
 def _group_place(row: Row, buffers: Sequence[Buffer], folder: bool) -> tuple[str, str]:

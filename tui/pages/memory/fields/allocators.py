@@ -1,0 +1,221 @@
+"""The quantities of memory over time: allocators, their timelines, and what was in use at the peak of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import duration
+from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.spans import StyleKey
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
+from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tpuprof.tui.report.fields import Rows
+
+    Allocators = Sequence[AllocatorProfile]
+
+UNNAMED = "(not named)"
+"""Stands for the op where the runtime names none."""
+
+
+def _known_sizes(values: Sequence[int] | NDArray[Any]) -> list[Value]:
+    return [None if value < 0 else value for value in plain(values)]  # type: ignore[operator]
+
+
+SIZE = Unit("bytes", _known_sizes, lambda value, _: binary_size(None if value < 0 else value))
+"""Sizes that are -1 where they are unknown."""
+_INSTANT = Unit("ps", plain, lambda value, ascii_only: duration(value, ascii_only, digits=4))
+_OP = replace(VERBATIM, words=lambda value, _: value or UNNAMED)
+_DETAIL = replace(VERBATIM, words=lambda value, _: value or "-")
+
+WHY_EMPTY: Figure[MemoryProfilePage] = Figure(
+    "why_empty", VERBATIM, lambda page: page.why_empty, "why there are no allocators", "there are allocators"
+)
+
+# --- allocators and their timelines
+
+_OF_EVENTS = (
+    ("stack_bytes", SIZE, "stack", "what is reserved for programs that are loaded", "what is reserved"),
+    ("heap_bytes", SIZE, "heap", "what is allocated for arrays", "what is allocated"),
+    ("free_bytes", SIZE, "", "what is free", "what is free"),
+    ("fragmentation", SHARE, "fragmentation", "how fragmented free memory is", "how fragmented memory is"),
+)
+"""What an event says: key, unit, heading, meaning, and how it is called where it is left out."""
+
+
+def _of_allocators(key: str) -> Callable[[Allocators, Rows], list[Any]]:
+    return lambda allocators, rows: [getattr(allocators[row], key) for row in rows]
+
+
+def _at_peaks(key: str) -> Callable[[Allocators, Rows], NDArray[Any]]:
+    return lambda allocators, rows: np.array(
+        [getattr(allocators[row], key)[allocators[row].peak_index] for row in rows]
+    )
+
+
+def _of_timeline(key: str) -> Callable[[AllocatorProfile, Rows], NDArray[Any]]:
+    def read(allocator: AllocatorProfile, rows: Rows) -> NDArray[Any]:
+        values: NDArray[Any] = getattr(allocator, key)[rows]
+        return values
+
+    return read
+
+
+def _own(key: str, unit: Unit, meaning: str, null: str = "", heading: str = "") -> Field[Allocators]:
+    """A field that an allocator has under the same name."""
+    return Field(key, unit, _of_allocators(key), meaning, null, heading)
+
+
+def _peaks(allocators: Allocators, rows: Rows) -> list[int | None]:
+    chosen = [allocators[row] for row in rows]
+    return [None if "peak_bytes" in one.unknown else one.peak_bytes for one in chosen]
+
+
+_ALLOCATOR_FIELDS: tuple[Field[Allocators], ...] = (
+    _own("id", VERBATIM, "as the profile names it"),
+    _own("label", VERBATIM, "as people call it", heading="allocator"),
+    _own("host", VERBATIM, "the host whose memory it is, or whose device's"),
+    _own("capacity_bytes", BYTES, "stack, heap and what is free at the peak", heading="capacity"),
+    Field("peak_bytes", BYTES, _peaks, "the most of stack and heap in use at once", heading="peak"),
+    _own("peak_time_ps", _INSTANT, "when that was, on the trace's clock", heading="at"),
+    _own(
+        "lifetime_peak_bytes",
+        BYTES,
+        "the most of the heap in use since the process began",
+        heading="lifetime peak of the heap",
+    ),
+    *(
+        Field(
+            key,
+            unit,
+            _at_peaks(key),
+            f"{meaning}, at the peak",
+            f"the event at the peak does not say {name}",
+            title,
+        )
+        for key, unit, title, meaning, name in _OF_EVENTS
+    ),
+    _own("allocations", COUNT, "events of allocating", heading="allocations"),
+    _own("deallocations", COUNT, "events of freeing", heading="freed"),
+    _own(
+        "flat",
+        VERBATIM,
+        "why a line that does not move is no fault",
+        "memory in use moves, which needs no explanation",
+    ),
+    Field(
+        "at_peak_lacks",
+        VERBATIM,
+        lambda allocators, rows: [allocators[row].unknown.get("at_peak") for row in rows],
+        "what the rows at the peak leave out",
+        "the rows at the peak add up to what is in use",
+    ),
+)
+
+ALLOCATORS: Table[Allocators] = Table(
+    "allocators",
+    _ALLOCATOR_FIELDS,
+    len,
+    json=tuple(one.key for one in _ALLOCATOR_FIELDS),
+    markdown=(
+        *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
+        *("fragmentation", "allocations", "deallocations"),
+    ),
+)
+
+TIMELINE: Table[AllocatorProfile] = Table(
+    "timeline",
+    (
+        Field("time_ps", _INSTANT, _of_timeline("time_ps"), "when the event was, on the trace's clock"),
+        *(
+            Field(key, unit, _of_timeline(key), f"{meaning}, after the event", f"this event does not say {name}")
+            for key, unit, _, meaning, name in _OF_EVENTS
+        ),
+    ),
+    lambda allocator: len(allocator.time_ps),
+    json=("time_ps", "stack_bytes", "heap_bytes", "free_bytes", "fragmentation"),
+    places=("allocators[].timeline[]",),
+)
+
+# --- what was in use at the peak
+
+
+def _dim(value: str | None) -> StyleKey:
+    return "text" if value else "dim"
+
+
+def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
+    """A text of an allocation, which the profile may lack."""
+    look: OnScreen[AllocatorProfile] = OnScreen("", title, width, _dim, cut=cut)
+    null = "the runtime does not say this of these allocations"
+    return Field(key, _DETAIL, _of_rows(key), meaning, null, title, look, filter=(key,))
+
+
+def _of_rows(key: str) -> Callable[[AllocatorProfile, Rows], list[Any]]:
+    return lambda allocator, rows: [getattr(allocator.at_peak[row], key) for row in rows]
+
+
+def _totals(allocator: AllocatorProfile, rows: Rows) -> list[int]:
+    chosen = [allocator.at_peak[row] for row in rows]
+    return [one.occurrences * one.allocated_bytes for one in chosen]
+
+
+def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
+    whole = max(allocator.peak_bytes, 1)
+    return [100 * total / whole for total in _totals(allocator, rows)]
+
+
+def _number(
+    key: str, unit: Unit, read: Callable[[AllocatorProfile, Rows], list[Any]], meaning: str, title: str, width: int
+) -> Field[AllocatorProfile]:
+    look: OnScreen[AllocatorProfile] = OnScreen("", title, width)
+    return Field(key, unit, read, meaning, heading=title, screen=look)
+
+
+_TITLE = "in use at the peak"
+_ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
+
+AT_PEAK: Table[AllocatorProfile] = Table(
+    "at_peak",
+    (
+        Field("host", VERBATIM, lambda allocator, rows: [allocator.host] * len(rows), "the allocator's host"),
+        Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
+        replace(
+            _detail("framework_op", _TITLE, 28, "the op that allocated it"),
+            unit=_OP,
+            screen=OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True),
+        ),
+        replace(
+            _number("total_bytes", BYTES, _totals, "what equal allocations take together", "total", 9),
+            screen=OnScreen("", "total", 9, lambda _: "strong"),
+        ),
+        _number("share_percent", PERCENT, _shares, "that, of the peak", "%", 6),
+        _number("occurrences", COUNT, _of_rows("occurrences"), "how many equal ones there are", "count", 7),
+        _number("allocated_bytes", BYTES, _of_rows("allocated_bytes"), "what the allocator gave each", "size", 9),
+        _number("requested_bytes", BYTES, _of_rows("requested_bytes"), "what each asked for", "asked for", 9),
+        _detail("region", "region", 10, "the part of memory: temp, output, persist/dynamic"),
+        _detail("data_type", "type", 8, "the type of the elements"),
+        _detail("shape", "shape", 22, "the shape of the array"),
+    ),
+    lambda allocator: len(allocator.at_peak),
+    json=_ALLOCATION,
+    csv=("host", "allocator", *_ALLOCATION),
+    markdown=("framework_op", "total_bytes", "occurrences", "allocated_bytes", "region", "data_type", "shape"),
+    screen=(
+        *("framework_op", "total_bytes", "share_percent", "occurrences", "allocated_bytes"),
+        *("region", "data_type", "shape"),
+    ),
+    places=("allocators[].at_peak[]",),
+)
+
+SEARCHED = ("framework_op", "region", "data_type", "shape")
+"""What a search looks at."""

@@ -1,0 +1,390 @@
+"""The quantities of a compiled module's memory: figures of a memory space, its buffers, groups of them, and modules."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
+from tpuprof.parsers.memory.modules.groups import Group, padding_of, scope_of
+from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
+from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
+from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.layout import cut_begin
+from tpuprof.tui.draw.spans import Glyphs, Span
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.report.buffers import (
+    BUFFER_FIELDS,
+    SHARED_KEYS,
+    BufferRows,
+    bar_field,
+    size_bar,
+)
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, figure_rows
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM, Unit
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+SMALL = 0.001
+"""Padding below this share of what is in memory is not worth a colour."""
+
+# --- figures of a memory space
+
+_NO_CAPACITY = "the capacity of this memory is not known"
+_NO_ELEMENTS = "the size of some buffer's elements is not known"
+_NO_SCOPED = "no instruction says that it uses scoped memory"
+
+
+def _own(
+    key: str,
+    unit: Unit,
+    meaning: str,
+    null: str = "",
+    heading: str = "",
+    words: Callable[[SpaceMemory], str | None] | None = None,
+) -> Figure[SpaceMemory]:
+    """A figure that a memory space has under the same name."""
+    return Figure(key, unit, lambda space: getattr(space, key), meaning, null, heading, words=words)
+
+
+def _peak_words(space: SpaceMemory) -> str:
+    size = binary_size(space.peak_bytes)
+    if space.capacity is None or not space.capacity.size_bytes:
+        return size
+    return f"{size} ({percent(100 * space.peak_bytes / space.capacity.size_bytes)} of the capacity)"
+
+
+def _capacity_words(space: SpaceMemory) -> str:
+    if space.capacity is not None:
+        return f"{limit_size(space.capacity.size_bytes)} ({space.capacity.source})"
+    return f"{UNKNOWN}: {space.unknown['capacity']}" if "capacity" in space.unknown else UNKNOWN
+
+
+def _outputs_words(space: SpaceMemory) -> str:
+    shared = f" ({binary_size(space.aliased_bytes)} of them donated arguments)" if space.aliased_bytes else ""
+    return binary_size(space.outputs_bytes) + shared
+
+
+def _scoped_words(space: SpaceMemory) -> str | None:
+    if space.scoped_bytes is None:
+        return None
+    return f"{binary_size(space.scoped_bytes)} by {space.scoped_instruction}"
+
+
+def _peak_point_words(space: SpaceMemory) -> str | None:
+    if space.peak_instruction is None:
+        return None
+    return f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
+
+
+DEVICE: Figure[MemoryPage] = Figure(
+    "device_type", VERBATIM, lambda page: page.device_type, "the device's type", "the profile does not tell the device"
+)
+
+SPACE: tuple[Figure[SpaceMemory], ...] = (
+    Figure("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
+    Figure("memory_space", VERBATIM, lambda space: space.name, "which memory the figures are of"),
+    Figure(
+        "capacity_bytes",
+        BYTES,
+        lambda space: space.capacity.size_bytes if space.capacity is not None else None,
+        "how much there is for programs, without what the system keeps for itself",
+        _NO_CAPACITY,
+        "capacity",
+        words=_capacity_words,
+    ),
+    Figure(
+        "capacity_source",
+        VERBATIM,
+        lambda space: space.capacity.source if space.capacity is not None else None,
+        "how the capacity is known",
+        _NO_CAPACITY,
+    ),
+    _own("headroom_bytes", BYTES, "capacity less peak, negative where it does not fit", _NO_CAPACITY, "headroom"),
+    _own("peak_bytes", BYTES, "the most that is in use at once", heading="peak", words=_peak_words),
+    _own("peak_unpadded_bytes", BYTES, "of the peak, what elements take", _NO_ELEMENTS, "unpadded peak"),
+    _own("peak_position", COUNT, "the first point of the program with that much in use"),
+    _own(
+        "peak_instruction",
+        VERBATIM,
+        "what had just run at the peak",
+        "the module has no heap trace of this memory space",
+        "peak at",
+        _peak_point_words,
+    ),
+    _own(
+        "total_allocation_bytes", BYTES, "all allocations but thread-local ones, with gaps", heading="all allocations"
+    ),
+    _own("arguments_bytes", BYTES, "allocations of the program's parameters", heading="arguments"),
+    _own(
+        "outputs_bytes",
+        BYTES,
+        "allocations that may live on after the program",
+        heading="outputs",
+        words=_outputs_words,
+    ),
+    _own("aliased_bytes", BYTES, "of the outputs, what is donated arguments too"),
+    _own("temporaries_bytes", BYTES, "of the peak, what comes and goes", heading="temporaries at the peak"),
+    _own("constants_bytes", BYTES, "allocations of constants", heading="constants"),
+    _own("thread_local_bytes", BYTES, "allocations inside of fusions and the like, in no other figure"),
+    _own("padding_bytes", BYTES, "peak less unpadded peak", _NO_ELEMENTS, "padding at the peak"),
+    _own(
+        "fragmentation",
+        SHARE,
+        "(all allocations - peak) / (all allocations - what is there throughout)",
+        "the module has no temporary allocations in this memory",
+        "fragmentation",
+    ),
+    _own(
+        "scoped_bytes",
+        BYTES,
+        "the largest scoped allocation that an instruction says it uses",
+        _NO_SCOPED,
+        "largest scoped allocation",
+        _scoped_words,
+    ),
+    _own("scoped_instruction", VERBATIM, "which instruction says so", _NO_SCOPED),
+    Figure("buffer_count", COUNT, lambda space: len(space.stays), "buffers before any limit"),
+    Figure("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
+    Figure(
+        "heap_unpadded_bytes", BYTES, lambda space: space.heap_unpadded_bytes.tolist(), "of that, what elements take"
+    ),
+)
+"""Figures of one memory space of a module, in the order of JSON."""
+
+_PEOPLES = (
+    *("peak_bytes", "peak_unpadded_bytes", "capacity_bytes", "headroom_bytes", "arguments_bytes", "outputs_bytes"),
+    *("temporaries_bytes", "constants_bytes", "padding_bytes", "total_allocation_bytes", "fragmentation"),
+    *("scoped_bytes", "peak_instruction"),
+)
+
+
+def peoples_figures(space: SpaceMemory) -> list[tuple[str, str]]:
+    """Heading and words of each figure that people read, the most important first."""
+    by_key = {figure.key: figure for figure in SPACE}
+    return figure_rows([by_key[key] for key in _PEOPLES], space)
+
+
+# --- words
+
+
+def short_source(source: str | None) -> str:
+    """The file's name and the line, without its folders."""
+    return source.rpartition("/")[2] if source else "-"
+
+
+@lru_cache(4096)
+def short_op(framework_op: str) -> str:
+    """A framework op without what transformations add: ``Model/h_7/attention/dot_general``.
+
+    The path of an argument is written with dots: ``state.params.layers.up``.
+    """
+    if "/" not in framework_op:
+        return _KEY.sub(r".\1", framework_op)
+    scope, last = scope_of(framework_op), framework_op.rstrip(":").rpartition("/")[2]
+    return f"{scope}/{last}" if scope else last
+
+
+_KEY = re.compile(r"\['([^'\[\]]*)'\]")
+
+# --- buffers
+
+
+class _Described:
+    """Buffers of a memory space, or groups as one buffer each; described once, when they are asked for."""
+
+    def __init__(self, space: SpaceMemory, entries: Int64s | Sequence[Group]) -> None:
+        self._space, self._entries = space, entries
+        self._known: dict[int, Buffer] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, row: int, /) -> Buffer:
+        if row not in self._known:
+            entry = self._entries[row]
+            self._known[row] = self._together(entry) if isinstance(entry, Group) else self._space.buffers[int(entry)]
+        return self._known[row]
+
+    def _together(self, group: Group) -> Buffer:
+        is_temporary = bool((self._space.stays.category[group.rows] >= CATEGORIES.index("temporary")).any())
+        elements = group.size_bytes - group.padding_bytes
+        return Buffer(group.name, "temporary" if is_temporary else "parameter", group.size_bytes, elements)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows(BufferRows):
+    """What the screen lists of a memory space.
+
+    Attributes:
+        entries: buffers by their rows of `SpaceMemory.stays`, or groups.
+        most_bytes: size of the largest, whose bar is the longest.
+    """
+
+    space: SpaceMemory
+    entries: Any
+    most_bytes: int
+
+    @classmethod
+    def of(
+        cls, space: SpaceMemory, entries: Int64s | Sequence[Group], whole_bytes: int = 0, most_bytes: int = 0
+    ) -> ListedRows:
+        """These buffers or groups; `whole_bytes` is what is in memory."""
+        return cls(_Described(space, entries), whole_bytes, space, entries, most_bytes)
+
+
+def _bars(source: ListedRows, glyphs: Glyphs) -> Cells:
+    def bar(row: int) -> Span:
+        buffer = source.buffers[row]
+        fraction = buffer.size_bytes / source.most_bytes if source.most_bytes > 0 else 0.0
+        return size_bar(fraction, buffer.category in ("temporary", "scoped"), glyphs)
+
+    return each(bar)
+
+
+def _paddings(source: ListedRows, _: Glyphs) -> Cells:
+    def padding(row: int) -> Span:
+        buffer = source.buffers[row]
+        is_small = (buffer.padding_bytes or 0) < SMALL * (source.whole_bytes or 0)
+        return expansion_words(buffer.expansion), "dim" if is_small else expansion_style(buffer.expansion)
+
+    return each(padding)
+
+
+def _ops(source: BufferRows, rows: Rows) -> list[str]:
+    buffers = [source.buffers[row] for row in rows]
+    return [short_op(buffer.framework_op) if buffer.framework_op else buffer.name for buffer in buffers]
+
+
+_LOOKS: dict[str, OnScreen[Any]] = {
+    "expansion": OnScreen("padding", "pad", 5, cells=_paddings),
+    "source": OnScreen("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
+}
+_SORTS: dict[str, Callable[[Any], Int64s]] = {
+    "size_bytes": lambda source: source.space.stays.size_bytes[source.entries],
+    "expansion": lambda source: padding_of(source.space, source.entries),
+}
+
+_MARKDOWN = ("rank", "size_bytes", "share_percent", "expansion", "category", "shape", "name", "framework_op", "source")
+_SCREEN = ("rank", "size_bytes", "share_percent", "size_bar", "expansion", "category", "shape", "source", "name", "op")
+
+BUFFERS: Table[Any] = Table(
+    "buffers",
+    (
+        *(replace(one, screen=_LOOKS.get(one.key, one.screen), sort=_SORTS.get(one.key)) for one in BUFFER_FIELDS),
+        bar_field(_bars),
+        Field(
+            "op",
+            VERBATIM,
+            _ops,
+            "the framework op without what transformations add, else the instruction; sorts in the program's order",
+            screen=OnScreen("program", "op", 20, grows=True),
+            sort=lambda source: source.space.stays.born[source.entries],
+        ),
+    ),
+    len,
+    json=(*SHARED_KEYS, "opcode", "logical_buffer"),
+    markdown=_MARKDOWN,
+    screen=_SCREEN,
+)
+"""Buffers: `BufferRows` in reports, `ListedRows` on the screen."""
+
+SEARCHED = ("name", "shape", "framework_op", "source")
+"""What a search looks at."""
+
+# --- groups of buffers
+
+
+def _group_paddings(source: ListedRows, _: Glyphs) -> Cells:
+    def padding(row: int) -> Span:
+        value, expansion = source.buffers[row].padding_bytes or 0, source.buffers[row].expansion
+        is_small = value < SMALL * (source.whole_bytes or 0)
+        style = expansion_style(math.inf if value and expansion is None else expansion)
+        return binary_short(value) if value else "-", "dim" if is_small else style
+
+    return each(padding)
+
+
+def _begins(source: ListedRows) -> Int64s:
+    return np.array([source.space.stays.born[group.rows].min() for group in source.entries], np.int64)
+
+
+_GROUP_LOOKS: dict[str, OnScreen[Any]] = {
+    "name": OnScreen("program", "", 1, lambda _: "strong", grows=True),
+    "padding_bytes": OnScreen("padding", "padding", 7, cells=_group_paddings),
+}
+
+GROUPS: Table[Any] = Table(
+    "groups",
+    (
+        *(
+            replace(one, screen=_GROUP_LOOKS.get(one.key, one.screen), sort=_begins if one.key == "name" else None)
+            for one in BUFFERS.fields
+        ),
+        Field(
+            "buffer_count",
+            COUNT,
+            lambda source, rows: [len(source.entries[row].rows) for row in rows],
+            "how many buffers a group has",
+            screen=OnScreen("", "buffers", 7),
+        ),
+    ),
+    len,
+    json=(),
+    screen=("rank", "size_bytes", "share_percent", "size_bar", "padding_bytes", "buffer_count", "name"),
+)
+"""Groups of buffers, whose quantities are those of all their buffers together."""
+
+# --- modules
+
+
+def _peaks(module: ModulePeaks) -> str:
+    sizes = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()))
+    return module.problem or ", ".join(sizes)
+
+
+_BY_NAME = replace(VERBATIM, name="bytes by name")
+"""Objects with a size for each name."""
+
+
+def _module(
+    key: str,
+    read: Callable[[ModulePeaks], object],
+    meaning: str,
+    null: str = "",
+    heading: str = "",
+    unit: Unit = VERBATIM,
+) -> Field[Sequence[ModulePeaks]]:
+    return Field(key, unit, lambda modules, rows: [read(modules[row]) for row in rows], meaning, null, heading)
+
+
+MODULES: Table[Sequence[ModulePeaks]] = Table(
+    "modules",
+    (
+        _module("module", lambda one: str(one.module), "name and program id", heading="module"),
+        _module("name", lambda one: one.module.name, "its name"),
+        _module(
+            "program_id", lambda one: one.module.program_id, "its id", "the module is from a file that does not tell"
+        ),
+        _module("origin", lambda one: one.module.origin, "where it was read: the host, or the file's name"),
+        _module(
+            "peak_bytes",
+            lambda one: {space_name(space): peak for space, peak in sorted(one.peaks.items())},
+            "the peak in each memory space that it uses",
+            unit=_BY_NAME,
+        ),
+        _module("peaks", _peaks, "these peaks in words, or why there are none", heading="peaks"),
+        _module("problems", lambda one: [one.problem] if one.problem else [], "why there are no figures"),
+    ),
+    len,
+    json=("name", "program_id", "origin", "peak_bytes", "problems"),
+    markdown=("module", "peaks"),
+)

@@ -1,0 +1,226 @@
+"""The report on the memory of compiled modules: one memory space of one of them, its buffers, and which others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
+from tpuprof.parsers.pages.memory import CompiledModules, first_space
+from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
+from tpuprof.tui.report.buffers import BufferRows
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import (
+    figure_reasons,
+    figure_values,
+    first,
+    markdown_rows,
+    reasons,
+    table_records,
+)
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, headed, joined, main_table, table
+from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import heading, page_text
+
+GRAPH_HEIGHT = 14
+_NO_CURSOR = -1
+_MOST_MODULES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleMemory:
+    """The page, and the memory space that is asked for.
+
+    Attributes:
+        space: None where no module has figures, and `problem` or the page says why.
+        problem: why the module that was asked for has no figures.
+    """
+
+    page: MemoryPage
+    space: SpaceMemory | None
+    problem: str | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the run's modules, and with the one that is shown."""
+        return (*self.page.warnings, *(self.space.warnings if self.space is not None else ()))
+
+    def why_none(self, otherwise: str) -> str:
+        """Why there are no figures."""
+        return self.problem or self.page.why_no_modules or otherwise
+
+    def buffers(self, rows: Sequence[int]) -> BufferRows:
+        """Buffers of the memory space, by row of its `stays`."""
+        if self.space is None:
+            return BufferRows((), None)
+        return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
+
+    def rows(self, limit: int, only_at_peak: bool = False) -> Sequence[int]:
+        """Rows of the buffers: those in memory at the peak first, then by size; at most `limit`, 0 for all."""
+        if self.space is None:
+            return ()
+        stays, peak = self.space.stays, self.space.peak_position
+        is_at_peak = (stays.born <= peak) & (peak < stays.dies)
+        order = np.lexsort((np.arange(len(stays)), -stays.size_bytes, ~is_at_peak))
+        shown = order[: int(is_at_peak.sum())] if only_at_peak else order
+        rows: list[int] = (shown[:limit] if limit else shown).tolist()
+        return rows
+
+
+def asked_space(
+    page: MemoryPage, compiled: CompiledModules, module: str | None, space: str | None
+) -> tuple[SpaceMemory | None, str | None]:
+    """The memory space that is asked for, or None and why there is none.
+
+    Args:
+        module: name, or name(program id); None for the one with the largest peak.
+        space: in lower case; None for HBM, or the first that the module uses where it uses none.
+
+    Raises:
+        ProfileError: there is no such module.
+    """
+    if not page.modules:
+        return None, page.why_no_modules
+    label = (page.first or page.modules[0]).module if module is None else compiled.find(module)
+    peaks = compiled.peaks(label)
+    if peaks.problem is not None:
+        return None, peaks.problem
+    numbers = {name.lower(): number for number, name in SPACE_NAMES.items()}
+    try:
+        return compiled.space(label, first_space(peaks.peaks) if space is None else numbers[space]), None
+    except ProfileError as error:
+        return None, error.sentence
+
+
+def read(asked: Asked) -> ModuleMemory:
+    """Reads the modules of a profile, or of HLO files."""
+    options = asked.options
+    if asked.only_hlo:
+        compiled = HloSession(asked.run, options.get("device")).memory()
+    else:
+        compiled = asked.session(asked.run).memory(asked.host)
+    page = compiled.page()
+    if asked.only_hlo and page.first is None:
+        raise unreadable_modules(page)
+    return ModuleMemory(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
+
+
+def json(memory: ModuleMemory, asked: Asked) -> str:
+    """The modules, and a memory space of one of them with its buffers."""
+    page, space = memory.page, memory.space
+    body: dict[str, object] = {
+        **figure_values((DEVICE,), page),
+        MODULES.key: table_records(MODULES, page.modules, range(len(page.modules))),
+    }
+    why = figure_reasons((DEVICE,))
+    if space is None:
+        keys = [*(figure.key for figure in SPACE), BUFFERS.key]
+        body |= dict.fromkeys(keys)
+        why |= dict.fromkeys(keys, memory.why_none("no module of the run has figures"))
+    else:
+        buffers = memory.buffers(memory.rows(asked.most_rows))
+        body |= {**figure_values(SPACE, space), BUFFERS.key: table_records(BUFFERS, buffers, range(len(buffers)))}
+        why |= {**figure_reasons(SPACE), **space.unknown}
+        if "capacity" in space.unknown:
+            why |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), space.unknown["capacity"])
+    why |= {**reasons(MODULES.fields, "modules[]", {}), **reasons(BUFFERS.fields, "buffers[]", {})}
+    return document(head("memory", asked.run, page.hosts, memory.warnings), body, why)
+
+
+def csv(memory: ModuleMemory, asked: Asked) -> str:
+    """The buffers, those in memory at the peak first, by size; only the headings where no module has figures."""
+    buffers = memory.buffers(memory.rows(asked.most_rows))
+    return table_csv(BUFFERS, buffers, range(len(buffers)))
+
+
+def markdown(memory: ModuleMemory, asked: Asked) -> str:
+    """A memory space, its buffers at the peak, and the modules."""
+    page, space = memory.page, memory.space
+    lines = [f"# Memory of {escaped(asked.run.name)}", ""]
+    lines += [f"- {escaped(warning)}" for warning in memory.warnings]
+    if space is None:
+        return joined([*lines, "", escaped(memory.why_none("No module has figures."))])
+    lines += ["", f"## {space.name} of {escaped(str(space.module))}", ""]
+    lines += table(("", ""), "lr", peoples_figures(space))
+    rows = memory.rows(0, only_at_peak=True)
+    buffers = memory.buffers(rows[: asked.most_rows or None])
+    title = f"{len(buffers)} of {len(rows)}" if len(buffers) < len(rows) else f"{len(rows)}"
+    cells = markdown_rows(BUFFERS, buffers, range(len(buffers)))
+    lines += ["", f"## Buffers at the peak ({title})", "", *headed(BUFFERS, cells)]
+    if len(page.modules) > 1:
+        every = range(len(page.modules))
+        lines += main_table(f"Modules ({len(page.modules)})", MODULES, page.modules, every, len(every))
+    return joined(lines)
+
+
+def text(memory: ModuleMemory, asked: Asked) -> str:
+    """A memory space: its figures, the working set, its buffers at the peak; then the modules."""
+    page, space, glyphs = memory.page, memory.space, asked.look.glyphs
+
+    def lines(width: int) -> list[Line]:
+        title = f"Memory of {asked.run.name}"
+        drawn = [heading(title, page.device_type or ", ".join(page.hosts), width, glyphs)]
+        if space is None:
+            drawn += wrap(memory.why_none("No module has figures."), width, "text", glyphs, [(" ", "text")])
+        else:
+            drawn += _space_lines(space, asked.most_rows, width, glyphs)
+        for warning in memory.warnings:
+            drawn += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+        return drawn + (_module_lines(page, width, glyphs) if len(page.modules) > 1 else [])
+
+    return page_text(lines, asked.look)
+
+
+def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
+    """A memory space as the screen shows it."""
+    from tpuprof.tui.pages.memory.draw.graph import graph_lines  # noqa: PLC0415 - for text alone
+    from tpuprof.tui.pages.memory.draw.header import header_lines  # noqa: PLC0415
+    from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines  # noqa: PLC0415
+
+    lines = header_lines(space, str(space.module), width, glyphs)
+    if space.points > 1:
+        nothing = np.zeros(0, np.int64)
+        lines += graph_lines(space, space.peak_position, nothing, width, GRAPH_HEIGHT, glyphs)
+    listed = memory_list(space, space.peak_position, "size", "none")
+    shown = len(first(len(listed), limit))
+    lines.append(list_heading(space, listed, width, glyphs))
+    lines += table_lines(space, listed, _NO_CURSOR, 0, width, shown + 1, glyphs)
+    if shown < len(listed):
+        lines.append(fit([(f" and {counted(len(listed) - shown, 'more buffer')}", "dim")], width, glyphs))
+    return lines
+
+
+def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
+    """The other modules there are, for `--module`."""
+    lines = [fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")], width, glyphs)]
+    ascii_only = glyphs.name == "ascii"
+    for module in page.modules[:_MOST_MODULES]:
+        peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)
+        words = clean(module.problem, ascii_only) if module.problem else "  ".join(peaks)
+        name = clean(str(module.module), ascii_only)
+        lines.append(fit([(f" {name}", "text"), (f"  {words}", "warn" if module.problem else "dim")], width, glyphs))
+    left = len(page.modules) - _MOST_MODULES
+    return [*lines, fit([(f" and {left} more", "dim")], width, glyphs)] if left > 0 else lines
+
+
+def _warnings(memory: ModuleMemory) -> Sequence[str]:
+    return (*memory.warnings, *((memory.problem,) if memory.problem else ()))
+
+
+REPORT = Report(
+    read=read,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(MODULES, BUFFERS),
+    csv_table=BUFFERS,
+    figures=(DEVICE, *SPACE),
+    warnings=_warnings,
+)

@@ -1,0 +1,170 @@
+"""The quantities of out-of-memory errors: what each says, the advice on it, and the buffers that it lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.memory.oom.model import Advice, OomLog
+from tpuprof.parsers.memory.oom.triage import Triage, space_words
+from tpuprof.tui.report.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
+from tpuprof.tui.report.fields import Field, Figure, Table
+from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+_NOT_SAID = "the message does not say"
+
+
+@dataclass(frozen=True, slots=True)
+class OomErrors:
+    """The errors of a log.
+
+    Attributes:
+        log: what was read.
+        triages: what each error comes to.
+        path: of the log; ``-`` for standard input.
+    """
+
+    log: OomLog
+    triages: Sequence[Triage]
+    path: str
+
+    def __len__(self) -> int:
+        return len(self.triages)
+
+
+LOG: tuple[Figure[OomErrors], ...] = (
+    Figure("log.lines", COUNT, lambda errors: errors.log.lines, "lines of the log"),
+    Figure("log.bytes", BYTES, lambda errors: errors.log.bytes_read, "its size, uncompressed"),
+)
+
+# --- errors
+
+
+def _said(
+    key: str, meaning: str, called: str = "", unit: Unit = BYTES, null: str = _NOT_SAID, name: str = ""
+) -> Field[OomErrors]:
+    """What an error says.
+
+    Args:
+        called: how help calls it; as its meaning where it is empty.
+        name: of the attribute, where it is not the key.
+    """
+
+    def read(errors: OomErrors, rows: Rows) -> list[Any]:
+        return [getattr(errors.log.reports[row], name or key) for row in rows]
+
+    return Field(key, unit, read, meaning, null, called or meaning)
+
+
+def _memory_spaces(errors: OomErrors, rows: Rows) -> list[str | None]:
+    spaces = [errors.log.reports[row].memory_space for row in rows]
+    return [None if space is None else space_words(space) for space in spaces]
+
+
+_ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
+    _said("kind", "when it was", "", VERBATIM, ""),
+    Field("memory_space", VERBATIM, _memory_spaces, "which memory it is", _NOT_SAID, "which memory it is"),
+    _said("code", "the error's code", "", VERBATIM),
+    _said("sentence", "its first sentence", "", VERBATIM, ""),
+    _said("program", "the compiled module's name", "program", VERBATIM),
+    _said("device", "whose memory it is", "device", VERBATIM),
+    _said("at_line", "the line of the log where it stands first", "", NUMBER, ""),
+    _said("count", "how often the log has it", "", COUNT, ""),
+    _said("used_bytes", "what is in use"),
+    _said("capacity_bytes", "the limit"),
+    _said("exceeded_bytes", "by how much it is too large"),
+    _said("requested_bytes", "what was asked for"),
+    _said("free_bytes", "what was free"),
+    _said("reserved_bytes", "what the system reserves"),
+    _said("program_bytes", "what the program takes"),
+    _said("arguments_bytes", "arguments"),
+    _said("outputs_bytes", "outputs", name="output_bytes"),
+    _said("shared_bytes", "outputs that share memory with arguments"),
+    _said("global_bytes", "global data"),
+    _said("scoped_bytes", "scoped memory"),
+    _said("overlays_bytes", "code that is loaded when it is needed", "overlays"),
+    _said("hlo_temp_bytes", "temporaries"),
+    _said("tensor_core_bytes", "what TensorCores take"),
+    _said("sparse_core_bytes", "what SparseCores take"),
+    _said("unpadded_bytes", "temporaries without padding"),
+    _said("padding_bytes", "padding of the temporaries, or of the listed buffers", "padding"),
+    _said("utilization", "of what is set aside, the share in use", "utilization", SHARE),
+    _said("fragmentation", "the share of gaps", "", SHARE),
+    _said("fragmentation_bytes", "gaps between buffers"),
+    _said("is_cut", "whether the text ends in the middle", "", FLAG, ""),
+    Field(
+        "notes",
+        VERBATIM,
+        lambda errors, rows: [list(errors.triages[row].notes) for row in rows],
+        "what else to know, a sentence each",
+    ),
+)
+
+ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len, json=tuple(one.key for one in _ERROR_FIELDS))
+"""Errors; each has its advice and its buffers besides."""
+
+CALLED: dict[str, str] = {
+    **{field.key: field.heading for field in ERRORS.fields},
+    "capacity": "the limit",
+    "output_bytes": "outputs",
+    "peak_unpadded_bytes": "the peak without padding",
+    "scoped_instruction": "what uses most scoped memory",
+    "peak_instruction": "what runs at the peak",
+    "buffers": "some buffers",
+}
+"""How people call what an error or a compiled module does not tell, by attribute."""
+
+# --- advice
+
+
+def _advised(
+    key: str, meaning: str, null: str = "", unit: Unit = VERBATIM, read: Callable[[Any], Any] = lambda value: value
+) -> Field[Sequence[Advice]]:
+    return Field(key, unit, lambda advice, rows: [read(getattr(advice[row], key)) for row in rows], meaning, null)
+
+
+ADVICE: Table[Sequence[Advice]] = Table(
+    "advice",
+    (
+        _advised("kind", "what sort of advice it is"),
+        _advised(
+            "saving_bytes",
+            "what it would save, estimated from the listed buffers",
+            "it can't be estimated from what the message says",
+            BYTES,
+        ),
+        _advised("sentence", "what takes memory"),
+        _advised("how", "what to do about it"),
+        _advised("arithmetic", "how the saving is worked out"),
+        _advised("source", "the line of code to change", "the message names no source line for these buffers"),
+        _advised("buffers", "places of the buffers that it is about", read=list),
+    ),
+    len,
+    json=("kind", "saving_bytes", "sentence", "how", "arithmetic", "source", "buffers"),
+    places=("reports[].advice[]",),
+)
+
+# --- buffers
+
+_IN_MODULES = frozenset(("offset_bytes", "born", "dies"))
+_ALWAYS = frozenset(("name", "category", "size_bytes", "at_peak"))
+
+
+def _why_unknown(key: str) -> str:
+    return "only a profile or a dump of the module tells" if key in _IN_MODULES else _NOT_SAID
+
+
+BUFFERS: Table[BufferRows] = Table(
+    "buffers",
+    tuple(one if one.key in _ALWAYS else replace(one, null=_why_unknown(one.key)) for one in BUFFER_FIELDS),
+    len,
+    json=(*SHARED_KEYS, "operator", "tag", "xla_label"),
+    places=("reports[].buffers[]",),
+)
+
+SEARCHED = ("name", "category", "shape", "framework_op", "source", "allocation_type", "operator", "tag", "label")
+"""What a filter looks at."""

@@ -1,1 +1,0 @@
-"""Reports of out-of-memory triage."""

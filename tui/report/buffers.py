@@ -1,0 +1,161 @@
+"""The quantities of a buffer in memory, whether a compiled module or the text of an error tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.memory.model import Buffer, Buffers
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.buffers.fills import FILL, HELD_IN_BAND, USED_IN_BAND
+from tpuprof.tui.draw.buffers.sizes import binary_short
+from tpuprof.tui.draw.buffers.words import CATEGORY, CATEGORY_WORDS, expansion_style, expansion_words, short_shape
+from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.table import Cells
+from tpuprof.tui.report.fields import Field, OnScreen, Source, Table, filter_texts
+from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+BAR_WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRows:
+    """Buffers of a table.
+
+    Attributes:
+        buffers: by row; those of a module are described when they are asked for.
+        whole_bytes: what sizes are shares of; None where it is unknown.
+    """
+
+    buffers: Sequence[Buffer] | Buffers
+    whole_bytes: int | None
+
+    def __len__(self) -> int:
+        return len(self.buffers)
+
+
+def _share(rows: BufferRows, chosen: Rows) -> list[float | None]:
+    whole = rows.whole_bytes
+    return [100 * rows.buffers[row].size_bytes / whole if whole else None for row in chosen]
+
+
+def whole_share(value: float | None, _: bool) -> str:
+    """A percentage; all of it without decimals, which fits a narrow column."""
+    return "100%" if value == 100 else percent(value)
+
+
+def expansion_phrase(expansion: float | None, _: bool) -> str:
+    """``8.0x``; nothing without padding."""
+    return UNKNOWN if expansion is None else f"{expansion:.1f}x" if expansion > 1 else ""
+
+
+EXPANSION = Unit("ratio", plain, expansion_phrase)
+_NAME = replace(VERBATIM, words=lambda value, _: str(value))
+
+
+def size_bar(fraction: float, is_temporary: bool, glyphs: Glyphs) -> Span:
+    """A bar in the colour of what comes and goes, or of what is there throughout."""
+    key: Key = "text" if glyphs.letters else (FILL[USED_IN_BAND if is_temporary else HELD_IN_BAND], "page")
+    return small_bar(fraction, BAR_WIDTH, glyphs)[0], key
+
+
+def rank_field(width: int) -> Field[Any]:
+    """The number of a row."""
+    screen: OnScreen[Any] = OnScreen("", "#", width, lambda _: "dim")
+    return Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place", screen=screen)
+
+
+def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
+    """Sizes as bars, which only the screen has."""
+    screen: OnScreen[Source] = OnScreen("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
+    meaning = "its size as a bar; that of the largest is the longest"
+    return Field("size_bar", NUMBER, lambda _, rows: [None for _ in rows], meaning, screen=screen)
+
+
+def size_look(name: str = "size") -> OnScreen[Any]:
+    """A size as a narrow column."""
+    return OnScreen(name, "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
+
+
+def _own(
+    key: str, unit: Unit, meaning: str, null: str = "", heading: str = "", screen: OnScreen[BufferRows] | None = None
+) -> Field[BufferRows]:
+    """A field that a buffer has under the same name."""
+
+    def read(rows: BufferRows, chosen: Rows) -> list[Any]:
+        return [getattr(rows.buffers[row], key) for row in chosen]
+
+    return Field(key, unit, read, meaning, null, heading, screen, filter=(key,) if unit.is_text else ())
+
+
+NO_ELEMENTS = "the size of its elements is unknown"
+NO_ORIGIN = "the compiler does not say where it comes from"
+NO_LOGICAL_BUFFER = "the allocation has no logical buffer"
+
+BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
+    rank_field(2),
+    _own("name", _NAME, "the instruction that defines it", heading="buffer", screen=OnScreen("", "name", 24)),
+    _own(
+        "category",
+        VERBATIM,
+        "what holds it in memory: parameter, output, thread-local, constant, temporary or scoped",
+        heading="category",
+        screen=OnScreen("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
+    ),
+    _own("size_bytes", BYTES, "what it takes, padding included", heading="size", screen=size_look()),
+    Field(
+        "share_percent",
+        PERCENT,
+        _share,
+        "its size, of all that is in memory",
+        heading="of peak",
+        screen=OnScreen("", "%", 5, words=whole_share),
+    ),
+    _own("unpadded_bytes", BYTES, "what its elements take", NO_ELEMENTS),
+    _own(
+        "expansion",
+        EXPANSION,
+        "size over unpadded size",
+        f"{NO_ELEMENTS}, or there are none",
+        "padding",
+        OnScreen("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
+    ),
+    _own("padding_bytes", BYTES, "what it takes beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),
+    _own(
+        "shape",
+        VERBATIM,
+        "its shape with its layout, in XLA's notation",
+        "the buffer has no shape that the module tells",
+        "shape",
+        OnScreen("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
+    ),
+    _own("framework_op", VERBATIM, "the framework op that it stems from", NO_ORIGIN, "framework op"),
+    _own("source", VERBATIM, "the source file and line that it stems from", NO_ORIGIN, "source"),
+    _own("allocation_type", VERBATIM, "the kind of its allocation", "the buffer assignment does not say"),
+    _own("offset_bytes", BYTES, "where it begins in its allocation", NO_LOGICAL_BUFFER),
+    _own("born", NUMBER, "the first point of the program at which it is in memory", "unknown"),
+    _own("dies", NUMBER, "the first point of the program at which it is not any more", "unknown"),
+    _own("at_peak", FLAG, "whether it is in memory at the peak"),
+    _own("opcode", VERBATIM, "of the instruction that defines it", "no instruction of the module defines it"),
+    _own("logical_buffer", NUMBER, "its id in the module's buffer assignment", NO_LOGICAL_BUFFER),
+    _own("operator", VERBATIM, "the op's type, as the error's text gives it"),
+    _own("tag", VERBATIM, "the tag that the error's text gives it"),
+    replace(_own("label", VERBATIM, "the label that XLA gives it in the error's text"), key="xla_label"),
+)
+"""All quantities, with the reasons that hold for a compiled module."""
+
+_SHARED = ("category", "size_bytes", "unpadded_bytes", "expansion", "padding_bytes", "shape", "framework_op", "source")
+SHARED_KEYS = ("name", *_SHARED, "allocation_type", "offset_bytes", "born", "dies", "at_peak")
+"""Keys of a buffer in every document."""
+
+
+def searched(table: Table[Source], source: Source, keys: Sequence[str], between: str = "\n") -> list[str]:
+    """What a search looks at in each row: the texts of some fields that are known, in lower case."""
+    texts = filter_texts(table, source, keys)
+    return [between.join(filter(None, row)).casefold() for row in zip(*texts.values(), strict=True)]
