@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tpuprof.tui.report.page import Report
+    from tpuprof.tui.report.page import CommandReport, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +73,39 @@ PAGE_NAMES: tuple[str, ...] = tuple(page.name for page in PAGES)
 def page_named(name: str) -> Page | None:
     """The page of a name; None where there is none."""
     return next((page for page in PAGES if page.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPage:
+    """A page with a command of its own.
+
+    Attributes:
+        name: of the command.
+        report: the module under `tui.pages` with its `REPORT`.
+        app: the module under `tui.pages` with its `APP`, the class of the Textual app.
+    """
+
+    name: str
+    report: str
+    app: str
+
+    def load_report(self) -> CommandReport[Any]:
+        """How the page is printed."""
+        report: CommandReport[Any] = import_module(f"{__name__}.{self.report}").REPORT
+        return report
+
+    def load_app(self) -> Any:
+        """The class of its app; loads Textual."""
+        return import_module(f"{__name__}.{self.app}").APP
+
+
+COMMAND_PAGES: tuple[CommandPage, ...] = (CommandPage("oom", "oom.report", "oom.app"),)
+
+
+def command_named(name: str) -> CommandPage:
+    """The page of a command.
+
+    Raises:
+        KeyError: the command has none.
+    """
+    return {page.name: page for page in COMMAND_PAGES}[name]

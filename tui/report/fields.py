@@ -10,7 +10,7 @@ A page has figures, of which there is one each, and tables, whose fields have a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -49,6 +49,7 @@ class OnScreen(Generic[Source]):
         style: the style key of a stored value.
         words: writes a stored value, where the unit's words are not it.
         cells: draws the rows that show, where words and style alone do not.
+        cut: shortens a text that is longer than its column.
         fixed, grows, keeps_style: see `tui.draw.table.Column`.
         note: what its colours say, a sentence for the help.
     """
@@ -59,6 +60,7 @@ class OnScreen(Generic[Source]):
     style: Callable[[Any], Key] = _plain_style
     words: Callable[[Any, bool], str] | None = None
     cells: Callable[[Source, Glyphs], Cells] | None = None
+    cut: Callable[[str, int, Glyphs], str] = cut_middle
     is_left: bool = False
     fixed: bool = False
     grows: bool = False
@@ -144,6 +146,7 @@ class Figure(Generic[Source]):
         read: its stored value, None where it is unknown.
         meaning, null: as of a `Field`.
         heading: how Markdown and text call it; empty where they leave it out.
+        words: what people read, where it is more than the unit's words; None leaves the figure out.
     """
 
     key: str
@@ -152,6 +155,7 @@ class Figure(Generic[Source]):
     meaning: str
     null: str = ""
     heading: str = ""
+    words: Callable[[Source], str | None] | None = None
 
 
 def first(number: int, limit: int) -> range:
@@ -240,12 +244,27 @@ def markdown_rows(table: Table[Source], source: Source, rows: Rows, keys: Sequen
 
 def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
     """Headings and figures as people read them."""
-    return [(one.heading, one.unit.words(one.read(source), False)) for one in figures if one.heading]
+    shown = [one for one in figures if one.heading]
+    rows = [(one.heading, one.words(source) if one.words else one.unit.words(one.read(source), False)) for one in shown]
+    return [(heading, words) for heading, words in rows if words is not None]
 
 
-def screen_columns(table: Table[Source], source: Source, glyphs: Glyphs) -> list[Column]:
-    """The columns of a table on the screen, the most important first."""
-    return [_column(one, one.screen, source, glyphs) for one in table.chosen(table.screen) if one.screen is not None]
+def screen_columns(
+    table: Table[Source], source: Source, glyphs: Glyphs, looks: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Column]:
+    """The columns of a table on the screen, the most important first.
+
+    Args:
+        looks: keys of the fields to show in place of the table's own, each with what of its `OnScreen` is other here,
+            such as a width that depends on that of the screen.
+    """
+    looks = dict.fromkeys(table.screen, {}) if looks is None else looks
+    shown = zip(table.chosen(tuple(looks)), looks.values(), strict=True)
+    return [
+        _column(one, replace(one.screen, **other) if other else one.screen, source, glyphs)
+        for one, other in shown
+        if one.screen is not None
+    ]
 
 
 def _column(one: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs) -> Column:
@@ -270,10 +289,10 @@ def _cells(
     values = _values(_stored(one, source, rows))
     if not one.unit.is_text:
         return [(words(value, ascii_only), style(value)) for value in values]
-    if look.grows:
+    if look.grows and look.cut is cut_middle:  # the table cuts it to what room it gets
         return [(clean(words(value, ascii_only), ascii_only), style(value)) for value in values]
     return [
-        (cut_middle(clean(words(value, ascii_only), ascii_only), look.width, glyphs), style(value)) for value in values
+        (look.cut(clean(words(value, ascii_only), ascii_only), look.width, glyphs), style(value)) for value in values
     ]
 
 

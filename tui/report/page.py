@@ -106,3 +106,19 @@ class Report(Generic[Content]):
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReport(Generic[Content]):
+    """How the page of a command is printed, which reads something else than a run.
+
+    Attributes:
+        read: makes what is printed of what the command has read.
+        writers: prints it, a function a format, given how text looks and the most rows, 0 for all.
+        tables, figures: as of a `Report`.
+    """
+
+    read: Callable[..., Content]
+    writers: Mapping[str, Callable[[Content, Look, int], str]]
+    tables: tuple[Table[Any], ...] = ()
+    figures: tuple[Figure[Any], ...] = ()
