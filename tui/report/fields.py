@@ -357,6 +357,18 @@ def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> 
     return found
 
 
+def searched_texts(table: Table[Source], source: Source) -> list[str]:
+    """What a filter for words in any column reads of each row, in lower case: the fields that a filter looks at."""
+    rows = range(table.length(source))
+    parts: list[list[str]] = []
+    for one in table.fields:
+        if one.filter:
+            words = one.screen.words if one.screen is not None and one.screen.words is not None else one.unit.words
+            values = _values(_stored(one, source, rows))
+            parts.append([one.filter_unknown if value is None else words(value, True) for value in values])
+    return ["\n".join(texts).casefold() for texts in zip(*parts, strict=True)] if parts else [""] * len(rows)
+
+
 def _ranks(texts: Sequence[str | None]) -> list[int]:
     """The place of each text among the distinct ones, in alphabetical order."""
     known = [text or "" for text in texts]

@@ -17,8 +17,8 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_ra
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Value = str | int | float | bool | None
-"""What JSON and CSV hold of one row; None for what is unknown."""
+Value = str | int | float | bool | list[Any] | None
+"""What JSON and CSV hold of one row, where CSV joins a list in one cell; None for what is unknown."""
 
 PS_PER_MS = 1e9
 _LARGEST_EXACT = 2**53
@@ -88,6 +88,10 @@ def _known_texts(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     return [value or None for value in values]
 
 
+def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    return [None if value is None else list(value) for value in values]
+
+
 def milliseconds(ps: float | None) -> float | None:
     """One time in picoseconds as JSON and CSV give it in milliseconds; None stays None."""
     return None if ps is None else ps / PS_PER_MS
@@ -100,6 +104,8 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
+TEXTS = Unit("texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
+PROBLEMS = Unit("problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))
