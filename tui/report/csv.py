@@ -20,9 +20,9 @@ Cell = Value
 """What stands in a cell; a number as it is, a list with semicolons, nothing for what is unknown."""
 
 
-def table_csv(fields: Table[Source], source: Source, rows: Rows) -> str:
+def table_csv(fields: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> str:
     """Some rows of a table; the headings are the keys of JSON, dotted for objects within objects."""
-    shown = columns(fields, source, rows, fields.csv or fields.json)
+    shown = columns(fields, source, rows, keys or fields.csv or fields.json)
     return table(tuple(shown), zip(*shown.values(), strict=True))
 
 

@@ -194,9 +194,11 @@ def records(columns: RowColumns) -> list[dict[str, object]]:
     return [dict(zip(plain, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def table_records(table: Table[Source], source: Source, rows: Rows) -> list[dict[str, object]]:
-    """Some rows of a table as JSON holds them."""
-    return records(columns(table, source, rows))
+def table_records(
+    table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()
+) -> list[dict[str, object]]:
+    """Some rows of a table as JSON holds them; with the fields of some keys, where any are given."""
+    return records(columns(table, source, rows, keys))
 
 
 def figure_values(figures: Sequence[Figure[Source]], source: Source) -> dict[str, object]:

@@ -23,13 +23,13 @@ from tpuprof.tui.pages.runs.drawing import (
     LEAST_ROWS,
     ORDERS,
     RunOrder,
-    RunRow,
     detail_lines,
     list_lines,
     matching,
     newest_first,
     ordered,
 )
+from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
