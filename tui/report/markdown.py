@@ -42,11 +42,11 @@ def rows_table(
     title: str, fields: Table[Source], cells: Sequence[Sequence[str]], keys: Sequence[str] = ()
 ) -> list[str]:
     """A section with rows that are written already, under the headings of a table; nothing for an empty one."""
-    return ["", f"## {title}", "", *bare_table(fields, cells, keys)] if cells else []
+    return ["", f"## {title}", "", *fields_table(fields, cells, keys)] if cells else []
 
 
-def bare_table(fields: Table[Source], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
-    """Rows that are written already, under the headings of a table; without a title."""
+def fields_table(fields: Table[Source], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
+    """Rows that are written already, under the headings of a table."""
     chosen = fields.chosen(keys or fields.markdown)
     sides = "".join("l" if one.unit.is_text else "r" for one in chosen)
     return table([one.heading for one in chosen], sides, cells)

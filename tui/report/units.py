@@ -104,8 +104,10 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
-TEXTS = Unit("texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
-PROBLEMS = Unit("problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True)
+NAMES = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
+PROBLEMS = Unit(
+    "list of problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True
+)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))

@@ -54,7 +54,7 @@ def covered(key: str, keys: dict[str, dict[str, Any]]) -> bool:
     return key in keys or bare in keys or any(known.startswith((f"{bare}.", f"{bare}[]")) for known in keys)
 
 
-NOT_YET = ("runs", "hosts", "overview", "input", "inference", "timeline", "memory", "memory-profile")
+NOT_YET = ("overview", "input", "inference", "timeline", "memory", "memory-profile")
 """Pages whose fields are still to be written."""
 
 DONE = [page for page in PAGE_NAMES if page not in NOT_YET]

@@ -26,9 +26,9 @@ from tpuprof.tui.pages.diff.words import (
     signed,
     verdict,
 )
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table
 from tpuprof.tui.report.json import step_times
-from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
+from tpuprof.tui.report.units import COUNT, FLAG, NAMES, NUMBER, TEXT, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,12 +54,7 @@ _UNITS: dict[Kind, tuple[str, Unit]] = {
 _WHY: dict[Kind, tuple[str, str, str, str]] = {
     "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, _NO_NOISE),
     "bytes": (ONE_SIDED, ONE_SIDED, ONE_SIDED, ONE_SIDED),
-    "percent": (
-        "the profile does not tell",
-        "one of the two is unknown",
-        _NO_FRACTION,
-        "the figure is of the whole capture",
-    ),
+    "percent": (NO_REASON, "one of the two is unknown", _NO_FRACTION, "the figure is of the whole capture"),
 }
 """Why a figure of one run, the change, its fraction and the noise may be unknown."""
 
@@ -84,11 +79,11 @@ _Objects = Callable[[Diff], Sequence[Any]]
 def _fields(of: _Objects, *fields: tuple[str, Unit, str, str, str]) -> tuple[Field[Diff], ...]:
     """Fields of some objects of a comparison: key, unit, attribute, meaning, and why it may be unknown."""
 
-    def field(key: str, unit: Unit, attribute: str, meaning: str, null: str) -> Field[Diff]:
+    def reader(attribute: str) -> Callable[[Diff, Rows], list[Any]]:
         read = attrgetter(attribute)
-        return Field(key, unit, lambda diff, rows: [read(of(diff)[row]) for row in rows], meaning, null)
+        return lambda diff, rows: [read(of(diff)[row]) for row in rows]
 
-    return tuple(field(*one) for one in fields)
+    return tuple(Field(key, unit, reader(attribute), meaning, null) for key, unit, attribute, meaning, null in fields)
 
 
 def _changes(of: _Objects, attribute: str, kind: Kind, prefix: str = "") -> tuple[Field[Diff], ...]:
@@ -155,48 +150,28 @@ _OP_FIELDS = (
     ),
     *_changes(_OPS, "time", "time"),
 )
+_OF_OPS = ("name", "old_name", "program", "category", "class", "framework_op")
+_TIMES = ("before_ms", "after_ms", "change_ms", "change_fraction", "noise_ms")
 OPS: Table[Diff] = Table(
     "ops",
     (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"), *_OP_FIELDS),
     lambda diff: len(diff.ops),
     json=tuple(field.key for field in _OP_FIELDS),
-    csv=(
-        "rank",
-        "mark",
-        "name",
-        "old_name",
-        "program",
-        "category",
-        "class",
-        "framework_op",
-        "before_ms",
-        "after_ms",
-        "change_ms",
-        "change_fraction",
-        "noise_ms",
-        "occurrences.before",
-        "occurrences.after",
-        "matched_by",
-        "hlo_changed",
-    ),
+    csv=("rank", "mark", *_OF_OPS, *_TIMES, "occurrences.before", "occurrences.after", "matched_by", "hlo_changed"),
 )
 
 
-def _change_figures(key: str, of: str, meaning: str) -> tuple[Figure[Diff], ...]:
+def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
     """The figures of a change of time; unknown ones without the steps that it is of."""
 
-    def figure(name: str, unit: Unit, attribute: str, words: str, null: str) -> Figure[Diff]:
+    def reader(attribute: str) -> Callable[[Diff], Any]:
         read = attrgetter(f"{of}.{attribute}")
-        is_of_steps = of.startswith("steps.")
-        return Figure(
-            f"{key}.{name}",
-            unit,
-            lambda diff: None if is_of_steps and diff.steps is None else read(diff),
-            f"{meaning}: {words}",
-            null,
-        )
+        return lambda diff: None if of.startswith("steps.") and diff.steps is None else read(diff)
 
-    return tuple(figure(*quantity) for quantity in _quantities("time"))
+    return tuple(
+        Figure(f"{of}.{key}", unit, reader(attribute), f"{meaning}: {words}", null)
+        for key, unit, attribute, words, null in _quantities("time")
+    )
 
 
 FIGURES: tuple[Figure[Diff], ...] = (
@@ -205,14 +180,14 @@ FIGURES: tuple[Figure[Diff], ...] = (
     Figure("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
     Figure("basis", VERBATIM, attrgetter("basis"), "what times are divided by besides cores"),
     Figure("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
-    *_change_figures("steps.typical", "steps.typical", "the mean over the typical steps"),
-    *_change_figures("steps.median", "steps.median", "the median step"),
-    *_change_figures("steps.mean", "steps.mean", "the mean step"),
-    *_change_figures("steps.minimum", "steps.minimum", "the shortest step"),
-    *_change_figures("steps.maximum", "steps.maximum", "the longest step"),
-    *_change_figures("steps.odd", "steps.odd", "what odd steps add to the mean"),
-    *_change_figures("total", "total", "all classes on the mean core"),
-    *_change_figures("between_cores", "between_cores", "the slowest core beyond the mean core"),
+    *_change_figures("steps.typical", "the mean over the typical steps"),
+    *_change_figures("steps.median", "the median step"),
+    *_change_figures("steps.mean", "the mean step"),
+    *_change_figures("steps.minimum", "the shortest step"),
+    *_change_figures("steps.maximum", "the longest step"),
+    *_change_figures("steps.odd", "what odd steps add to the mean"),
+    *_change_figures("total", "all classes on the mean core"),
+    *_change_figures("between_cores", "the slowest core beyond the mean core"),
 )
 
 
@@ -223,7 +198,7 @@ def _step_time(side: Side) -> dict[str, object] | None:
 SIDE: tuple[Figure[Side], ...] = (
     Figure("name", VERBATIM, attrgetter("name"), "of the run"),
     Figure("path", VERBATIM, attrgetter("path"), "where it lies"),
-    Figure("hosts", TEXTS, attrgetter("hosts"), "those that the figures cover"),
+    Figure("hosts", NAMES, attrgetter("hosts"), "those that the figures cover"),
     Figure("device_type", VERBATIM, attrgetter("device_type"), "of the device", "no device plane names its type"),
     Figure("core_count", COUNT, attrgetter("core_count"), "TensorCores, or GPUs, of all hosts"),
     Figure("simulated", FLAG, attrgetter("simulated"), "whether its times are composed, not measured"),
@@ -232,7 +207,7 @@ SIDE: tuple[Figure[Side], ...] = (
     Figure("unit", VERBATIM, attrgetter("unit_name"), "what times are divided by"),
     Figure("unit_count", COUNT, attrgetter("units"), "how many of these there are"),
     Figure("step_time_ms", Unit("ms", plain, NUMBER.words), _step_time, "of all steps", "the profile has no steps"),
-    Figure("warnings", TEXTS, attrgetter("warnings"), "what is wrong with its profile"),
+    Figure("warnings", NAMES, attrgetter("warnings"), "what is wrong with its profile"),
 )
 
 # --- the rows of a view, as people read them
@@ -240,11 +215,6 @@ SIDE: tuple[Figure[Side], ...] = (
 
 def _by_mark(entry: Entry) -> Key:
     return MARK_STYLES[entry.change.mark]
-
-
-def _words(write: Callable[[Entry, bool], str], is_text: bool = False) -> Unit:
-    """How a row is written in one column."""
-    return Unit("text", plain, write, is_text)
 
 
 def _side(attribute: str, absent: str) -> Callable[[Entry, bool], str]:
@@ -255,10 +225,11 @@ def _side(attribute: str, absent: str) -> Callable[[Entry, bool], str]:
 
 def _entry(
     key: str,
-    unit: Unit,
+    words: Callable[[Entry, bool], str],
     meaning: str,
     heading: str = "",
     screen: OnScreen[Changes] | None = None,
+    is_text: bool = False,
     is_filtered: bool = False,
 ) -> Field[Changes]:
     """A field that is written of the whole row."""
@@ -266,16 +237,17 @@ def _entry(
     def read(source: Changes, rows: Rows) -> list[Entry]:
         return [source.rows[row] for row in rows]
 
-    return Field(key, unit, read, meaning, "", heading, screen, filter=("change",) if is_filtered else ())
+    unit, filtered = Unit("text", plain, words, is_text), ("change",) if is_filtered else ()
+    return Field(key, unit, read, meaning, "", heading, screen, filter=filtered)
 
 
-def _of_op(
-    key: str, read: Callable[[OpChange], str | None], meaning: str, screen: OnScreen[Changes] | None
-) -> Field[Changes]:
+def _of_op(key: str, attribute: str, meaning: str, screen: OnScreen[Changes]) -> Field[Changes]:
     """A text of the op that a row is of, which a filter looks at."""
+    read = attrgetter(attribute)
 
     def texts(source: Changes, rows: Rows) -> list[str | None]:
-        return [read(op) if (op := source.op(row)) is not None else None for row in rows]
+        ops = (source.op(row) for row in rows)
+        return [None if op is None else read(op) for op in ops]
 
     return Field(key, VERBATIM, texts, meaning, "the row is of no op", "", screen, filter=("change",))
 
@@ -338,108 +310,71 @@ def _where_noise_is_known(write: Callable[[Change, bool], str]) -> Callable[[Ent
     return lambda entry, is_ascii: "" if entry.change.noise is None else write(entry.change, is_ascii)
 
 
+def _name(entry: Entry, _: bool) -> str:
+    return entry.name
+
+
 def _name_and_note(entry: Entry, _: bool) -> str:
     return entry.name + (f" ({entry.note})" if entry.note and entry.op is not None else "")
+
+
+def _delta(entry: Entry, is_ascii: bool) -> str:
+    return signed(entry.change.delta, entry.kind, is_ascii)
+
+
+def _noise(entry: Entry, is_ascii: bool) -> str:
+    return noise_time(entry.change, is_ascii)
 
 
 def _mark(change: Change, _: bool = False) -> str:
     return MARK_WORDS[change.mark]
 
 
+def _by_whether_changed(entry: Entry) -> Key:
+    return "dim" if entry.change.mark == "same" else "strong"
+
+
 def _dim(_: object) -> Key:
     return "dim"
 
 
+_LETTER: OnScreen[Changes] = OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_MARK: OnScreen[Changes] = OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
+_CHANGE: OnScreen[Changes] = OnScreen("change", "change", 9, _by_mark, fixed=True)
+_RELATIVE: OnScreen[Changes] = OnScreen("relative", "", 6, _by_mark, fixed=True)
+_NAME: OnScreen[Changes] = OnScreen("name", "what", 16, _by_whether_changed, _name, fixed=True, grows=True)
+_BEFORE: OnScreen[Changes] = OnScreen("before", "A", 8, words=_side("before", "-"))
+_AFTER: OnScreen[Changes] = OnScreen("after", "B", 8, words=_side("after", "-"))
+_NOISE: OnScreen[Changes] = OnScreen("noise", "noise", 8, _dim)
+_NOTE: OnScreen[Changes] = OnScreen("note", "", 26, cells=_drawn(_note), is_left=True)
+_COUNT: OnScreen[Changes] = OnScreen("count", "count", 9, cells=_drawn_op(_count))
+_OLD_NAME_COLUMN: OnScreen[Changes] = OnScreen("old_name", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
+_PROGRAM: OnScreen[Changes] = OnScreen("program", "program", 20, cut=cut)
+_FRAMEWORK: OnScreen[Changes] = OnScreen("framework", "framework op", 40, cells=_drawn_op(_framework_op), is_left=True)
+_MATCHED: OnScreen[Changes] = OnScreen("matched", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
+
+_BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
+_PERCENT = "the change as a percentage of what it was in A"
+_WHY_NOTED = "its category, what a sum is of, or why it is unknown"
 CHANGES: Table[Changes] = Table(
     "changes",
     (
-        _entry(
-            "letter",
-            _words(lambda entry, _: entry.op_class or ""),
-            "the class of ops, by its letter",
-            screen=OnScreen("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True),
-            is_filtered=True,
-        ),
-        _entry(
-            "mark",
-            _words(_unless_percent(_mark), is_text=True),
-            "whether it is more, less, new, gone, or the same within the noise",
-            screen=OnScreen("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True),
-            is_filtered=True,
-        ),
-        _entry(
-            "change",
-            _words(lambda entry, is_ascii: signed(entry.change.delta, entry.kind, is_ascii)),
-            "in B less in A",
-            "change",
-            OnScreen("change", "change", 9, _by_mark, fixed=True),
-        ),
-        _entry(
-            "relative",
-            _words(_unless_percent(relative)),
-            "the change as a percentage of what it was in A",
-            screen=OnScreen("relative", "", 6, _by_mark, fixed=True),
-        ),
-        _entry(
-            "name",
-            _words(_name_and_note, is_text=True),
-            "what changed",
-            "what",
-            OnScreen(
-                "name",
-                "what",
-                16,
-                lambda entry: "dim" if entry.change.mark == "same" else "strong",
-                lambda entry, _: entry.name,
-                fixed=True,
-                grows=True,
-            ),
-            is_filtered=True,
-        ),
-        _entry(
-            "before", _words(_side("before", "")), "in A", "A", OnScreen("before", "A", 8, words=_side("before", "-"))
-        ),
-        _entry("after", _words(_side("after", "")), "in B", "B", OnScreen("after", "B", 8, words=_side("after", "-"))),
-        _entry(
-            "noise",
-            _words(lambda entry, is_ascii: noise_time(entry.change, is_ascii)),
-            "half of the interval that two equal runs stay within",
-            screen=OnScreen("noise", "noise", 8, _dim),
-        ),
-        _entry(
-            "note",
-            _words(lambda entry, _: entry.note),
-            "its category, what a sum is of, or why it is unknown",
-            screen=OnScreen("note", "", 26, cells=_drawn(_note), is_left=True),
-            is_filtered=True,
-        ),
-        _entry(
-            "count",
-            _words(lambda entry, _: ""),
-            "how often the op runs",
-            screen=OnScreen("count", "count", 9, cells=_drawn_op(_count)),
-        ),
-        _of_op(
-            "old_name",
-            lambda op: op.old_name,
-            "its name in A where that is another one",
-            OnScreen("old_name", "name in A", 18, _dim, lambda value, _: value or "", cut=cut),
-        ),
-        _of_op("program", lambda op: op.program, "its HLO module", OnScreen("program", "program", 20, cut=cut)),
-        _of_op(
-            "framework",
-            lambda op: op.framework_op,
-            "the framework op that it stems from",
-            OnScreen("framework", "framework op", 40, cells=_drawn_op(_framework_op)),
-        ),
-        _entry(
-            "matched",
-            _words(lambda entry, _: ""),
-            "how it was found in the other run",
-            screen=OnScreen("matched", "matched by", 22, cells=_drawn_op(_matched), is_left=True),
-        ),
-        _entry("noise_share", _words(_where_noise_is_known(noise_words)), "the noise as a percentage", "noise"),
-        _entry("step_mark", _words(_where_noise_is_known(_mark), is_text=True), "the mark, where the noise is known"),
+        _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
+        _entry("mark", _unless_percent(_mark), _BY_MARK, "", _MARK, is_text=True, is_filtered=True),
+        _entry("change", _delta, "in B less in A", "change", _CHANGE),
+        _entry("relative", _unless_percent(relative), _PERCENT, "", _RELATIVE),
+        _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
+        _entry("before", _side("before", ""), "in A", "A", _BEFORE),
+        _entry("after", _side("after", ""), "in B", "B", _AFTER),
+        _entry("noise", _noise, "half of the interval that two equal runs stay within", "", _NOISE),
+        _entry("note", lambda entry, _: entry.note, _WHY_NOTED, "", _NOTE, is_filtered=True),
+        _entry("count", lambda _, __: "", "how often the op runs", "", _COUNT),
+        _of_op("old_name", "old_name", "its name in A where that is another one", _OLD_NAME_COLUMN),
+        _of_op("program", "program", "its HLO module", _PROGRAM),
+        _of_op("framework", "framework_op", "the framework op that it stems from", _FRAMEWORK),
+        _entry("matched", lambda _, __: "", "how it was found in the other run", "", _MATCHED),
+        _entry("noise_share", _where_noise_is_known(noise_words), "the noise as a percentage"),
+        _entry("step_mark", _where_noise_is_known(_mark), "its mark, where the noise is known", is_text=True),
     ),
     len,
     json=(),

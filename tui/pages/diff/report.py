@@ -51,7 +51,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, schema
-from tpuprof.tui.report.markdown import bare_table, escaped, joined, table
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.text import heading, page_text
 
@@ -181,7 +181,7 @@ def _steps(diff: Diff) -> list[str]:
 def _section(diff: Diff, title: str, rows: Sequence[Entry]) -> list[str]:
     """A table under its title; nothing for no rows."""
     cells = markdown_rows(CHANGES, Changes(diff, rows), range(len(rows)))
-    return ["", f"**{escaped(title)}**", "", *bare_table(CHANGES, cells)] if rows else []
+    return ["", f"**{escaped(title)}**", "", *fields_table(CHANGES, cells)] if rows else []
 
 
 # --- text

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, Part
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
-from tpuprof.tui.report.units import COUNT, PERCENT, PS_PER_MS, TEXTS, TIME_MS, VERBATIM, Unit, plain
+from tpuprof.tui.report.units import COUNT, NAMES, PERCENT, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -24,7 +24,6 @@ _NO_STEPS = "the host has no steps"
 _LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
 """Cells of columns, by unit or by title, where these are more than the title's."""
 
-_OBJECTS = Unit("objects", plain, lambda value, _: count(len(value)))
 _OF_STEPS = Unit("text", plain, lambda pair, _: UNKNOWN if pair[0] is None else f"{count(pair[0])} of {count(pair[1])}")
 
 
@@ -120,7 +119,7 @@ _JSON = (
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
     _known("hbm_percent", "hbm_utilization_percent", PERCENT, "use of HBM bandwidth, by hardware counters", "HBM"),
     _known("profile_duration_ps", "profile_duration_ms", TIME_MS, "how long was profiled"),
-    _known("problems", "problems", TEXTS, "what is wrong with its file, or missing in it", null=""),
+    _known("problems", "problems", NAMES, "what is wrong with its file, or missing in it", null=""),
 )
 """The fields of JSON in its order, each with the attribute of `HostRow` that it is of."""
 
@@ -218,29 +217,23 @@ def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
     return [name if alone else None for name, alone in zip(names, is_alone, strict=True)]
 
 
-def _hosts_of(page: HostsPage, steps: HostSteps) -> list[list[dict[str, object]]]:
-    """For each step how long it and its own time are on each host."""
+def hosts_of(page: HostsPage, steps: HostSteps) -> list[list[StepHost]]:
+    """Every step on each host."""
     names = [page.rows[row].host for row in steps.rows]
-    times = zip((steps.duration_ps / PS_PER_MS).T.tolist(), (steps.own_ps / PS_PER_MS).T.tolist(), strict=True)
+    times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
+    return [list(zip(names, durations, owns, strict=True)) for durations, owns in times]
+
+
+def cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
+    """Every step on each core, without the time of input where nothing tells of it."""
+    is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
     return [
         [
-            {"host": host, "duration_ms": whole, "own_time_ms": own}
-            for host, whole, own in zip(names, durations, owns, strict=True)
+            (name, {**dict(zip(PARTS, parts, strict=True)), **({} if is_known else {"input": None})})
+            for name, is_known, parts in zip(steps.core_names, is_input_known, cores, strict=True)
         ]
-        for durations, owns in times
+        for cores in steps.parts_ps.swapaxes(0, 1).tolist()
     ]
-
-
-def _cores_of(page: HostsPage, steps: HostSteps) -> list[list[dict[str, object]]]:
-    """For each step the time of each core taken apart, with None for input where nothing tells of it."""
-    is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
-    by_core = []
-    for name, is_known, parts in zip(
-        steps.core_names, is_input_known, (steps.parts_ps / PS_PER_MS).tolist(), strict=True
-    ):
-        unknown = {} if is_known else {"input": None}
-        by_core.append([{"core": name, **dict(zip(PARTS, step, strict=True)), **unknown} for step in parts])
-    return [list(cores) for cores in zip(*by_core, strict=True)]
 
 
 def _of_steps(read: Callable[[HostsPage, HostSteps], Sequence[Any]]) -> Callable[[HostsPage, Rows], list[Any]]:
@@ -268,9 +261,41 @@ STEPS: Table[HostsPage] = Table(
             "the host with the longest own time",
             "several hosts take equally long",
         ),
-        Field("hosts", _OBJECTS, _of_steps(_hosts_of), "how long it takes on each host, with and without waiting"),
-        Field("cores", _OBJECTS, _of_steps(_cores_of), "the time of each core taken apart"),
     ),
     lambda page: 0 if page.steps is None else len(page.steps),
-    json=("name", "duration_ms", "slowest_host", "hosts", "cores"),
+    json=("name", "duration_ms", "slowest_host"),
+)
+
+StepHost = tuple[str, int, int]
+"""Host, duration of a step, and of that its own time, in picoseconds."""
+StepCore = tuple[str, dict[Part, int | None]]
+"""Core, and its time by what it does in a step, in picoseconds."""
+
+STEP_HOSTS: Table[list[StepHost]] = Table(
+    "hosts",
+    (
+        Field("host", VERBATIM, lambda hosts, rows: [hosts[row][0] for row in rows], "its name"),
+        Field("duration_ms", TIME_MS, lambda hosts, rows: [hosts[row][1] for row in rows], "how long its step takes"),
+        Field("own_time_ms", TIME_MS, lambda hosts, rows: [hosts[row][2] for row in rows], "that without waiting"),
+    ),
+    len,
+    json=("host", "duration_ms", "own_time_ms"),
+    places=("steps[].hosts[]",),
+)
+
+
+def _part_of_core(part: Part) -> Field[list[StepCore]]:
+    null = "nothing tells how long it waits for input" if part == "input" else ""
+    return Field(part, TIME_MS, lambda cores, rows: [cores[row][1][part] for row in rows], "its time", null)
+
+
+STEP_CORES: Table[list[StepCore]] = Table(
+    "cores",
+    (
+        Field("core", VERBATIM, lambda cores, rows: [cores[row][0] for row in rows], "its host and number"),
+        *map(_part_of_core, PARTS),
+    ),
+    len,
+    json=("core", *PARTS),
+    places=("steps[].cores[]",),
 )

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.hosts.model import HostsPage
+from tpuprof.parsers.pages.hosts.model import HostsPage, HostSteps
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.hosts.drawing import hosts, how_many
-from tpuprof.tui.pages.hosts.fields import BREAKDOWN, FIGURES, HOSTS, KEYS, LEFT_OUT, STEPS
+from tpuprof.tui.pages.hosts.drawing import hosts as host_lines
+from tpuprof.tui.pages.hosts.drawing import how_many
+from tpuprof.tui.pages.hosts.fields import (
+    BREAKDOWN,
+    FIGURES,
+    HOSTS,
+    KEYS,
+    LEFT_OUT,
+    STEP_CORES,
+    STEP_HOSTS,
+    STEPS,
+    cores_of,
+    hosts_of,
+)
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import bare_table, escaped, joined, main_table, unknown_block
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, unknown_block
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import heading, page_text
 
@@ -24,7 +36,7 @@ def text(page: HostsPage, asked: Asked) -> str:
 
     def lines(width: int) -> list[Line]:
         title = heading(f"Hosts of {asked.run.name}", how_many(page), width, glyphs)
-        return [title, *hosts(page, width, glyphs, asked.most_rows)]
+        return [title, *host_lines(page, width, glyphs, asked.most_rows)]
 
     return page_text(lines, asked.look)
 
@@ -41,7 +53,7 @@ def json(page: HostsPage, asked: Asked) -> str:
         **figure_values(FIGURES, page),
         "hosts": records,
         "left_out": table_records(LEFT_OUT, page, range(len(page.left_out))),
-        "steps": table_records(STEPS, page, range(STEPS.length(page))),
+        "steps": [] if page.steps is None else _steps(page, page.steps),
     }
     unknown = {f"hosts[].{KEYS[name]}": why for name, why in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
@@ -54,6 +66,15 @@ def json(page: HostsPage, asked: Asked) -> str:
     return document(head("hosts", asked.run, [row.host for row in page.rows], page.warnings), body, why)
 
 
+def _steps(page: HostsPage, steps: HostSteps) -> list[dict[str, object]]:
+    """Every common step, on each host, and on each core taken apart."""
+    records = table_records(STEPS, page, range(len(steps)))
+    for record, hosts, cores in zip(records, hosts_of(page, steps), cores_of(page, steps), strict=True):
+        record["hosts"] = table_records(STEP_HOSTS, hosts, range(len(hosts)))
+        record["cores"] = table_records(STEP_CORES, cores, range(len(cores)))
+    return records
+
+
 def csv(page: HostsPage, asked: Asked) -> str:
     """A row a host."""
     return table_csv(HOSTS, page, _rows(page, asked))
@@ -63,7 +84,7 @@ def markdown(page: HostsPage, asked: Asked) -> str:
     """The verdict, a table of the hosts, where their mean steps go, and what is left out or unknown."""
     rows = _rows(page, asked)
     lines = [f"# Hosts of {escaped(asked.run.name)}", "", escaped(page.statement), ""]
-    lines += bare_table(HOSTS, markdown_rows(HOSTS, page, rows))
+    lines += fields_table(HOSTS, markdown_rows(HOSTS, page, rows))
     taken_apart = [row for row in rows if page.rows[row].parts_ps is not None]
     lines += main_table("Where a mean step goes", HOSTS, page, taken_apart, len(taken_apart), BREAKDOWN)
     if page.left_out or page.warnings:
@@ -76,7 +97,8 @@ def markdown(page: HostsPage, asked: Asked) -> str:
 REPORT = Report(
     read=lambda asked: asked.session(asked.run).hosts(),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(HOSTS, LEFT_OUT, STEPS),
+    tables=(HOSTS, LEFT_OUT, STEPS, STEP_HOSTS, STEP_CORES),
+    csv_table=HOSTS,
     figures=FIGURES,
     warnings=lambda page: page.warnings,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
@@ -14,11 +14,12 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import Figure, figure_values, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import bare_table, escaped, joined
+from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import cut_name, fit_for_cells, heading, page_text
+from tpuprof.tui.report.units import NAMES
 from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class Runs:
         return (*keys, *(() if self.facts is None else facts))
 
 
+EVERYTHING = replace(RUNS, json=(*RUNS.json, *FACTS), csv=(*RUNS.csv, *CSV_FACTS))
+"""The table with the facts."""
+
+FIGURES: tuple[Figure[Runs], ...] = (
+    Figure("searched", NAMES, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
+)
+
+
 def read(asked: Asked) -> Runs:
     """Chooses the runs, and looks into each where facts are asked for."""
     logdir = asked.logdir
@@ -60,7 +69,7 @@ def json(page: Runs, _: Asked) -> str:
     listed, rows = page.listed, range(len(page.runs))
     body = {
         "runs": table_records(RUNS, listed, rows, page.keys(RUNS.json, tuple(FACTS))),
-        "searched": list(page.logdir.searched),
+        **figure_values(FIGURES, page),
     }
     first = page.runs[0] if page.runs else Run("", "", (), ())
     warnings = [problem.sentence for problem in page.logdir.problems]
@@ -89,7 +98,7 @@ def markdown(page: Runs, _: Asked) -> str:
     """A table of the runs, then their problems and the log folder's."""
     keys = page.keys(RUNS.markdown, MARKDOWN_FACTS)
     lines = [f"# {counted(len(page.runs), 'run')} in {escaped(page.logdir.query)}", ""]
-    lines += bare_table(RUNS, markdown_rows(RUNS, page.listed, range(len(page.runs)), keys), keys)
+    lines += fields_table(RUNS, markdown_rows(RUNS, page.listed, range(len(page.runs)), keys), keys)
     problems = [*page.logdir.problems, *(problem for run in page.runs for problem in run.problems)]
     if problems:
         lines += ["", "## Problems", ""]
@@ -150,6 +159,8 @@ def _remark(sentence: str, width: int, glyphs: Glyphs) -> list[Line]:
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(RUNS,),
+    tables=(EVERYTHING,),
+    csv_table=EVERYTHING,
+    figures=FIGURES,
     warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
 )
