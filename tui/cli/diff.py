@@ -130,27 +130,27 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
     """
     from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415
 
-    one = open_logdir(existing(args.before))
-    other = one if args.after is None else open_logdir(existing(args.after))
+    first = open_logdir(existing(args.before))
+    second = first if args.after is None else open_logdir(existing(args.after))
     file = output_file(args)
     if file is not None:
-        _check_output(file, (one, other))
-    before, after = _chosen(args, one, other)
+        _check_output(file, (first, second))
+    before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):
         sentence = f"A and B are the same run, {printable(before.name)}."
-        names = ", ".join(printable(run.name) for run in one.runs[:4])
+        names = ", ".join(printable(run.name) for run in first.runs[:4])
         raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
     return before, after
 
 
-def _chosen(args: argparse.Namespace, one: Logdir, other: Logdir) -> tuple[Run, Run]:
+def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Run, Run]:
     """The runs by name; of one logdir without names the newest and the one before it."""
     if args.after is not None or (args.run_a is not None and args.run_b is not None):
-        return one.find_run(args.run_a), other.find_run(args.run_b)
+        return first.find_run(args.run_a), second.find_run(args.run_b)
     if args.run_a is not None:
-        return one.find_run(args.run_a), one.find_run()
-    after = one.find_run(args.run_b)
-    rest = one.runs[one.runs.index(after) + 1 :]
+        return first.find_run(args.run_a), first.find_run()
+    after = first.find_run(args.run_b)
+    rest = first.runs[first.runs.index(after) + 1 :]
     if not rest:
         sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
         raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
@@ -162,9 +162,9 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
-    with decoding_shown() as told:
-        sessions = [Session(run, told, scheduler=args.scheduler) for run in (before, after)]
-        return compare(sessions[0], sessions[1], args.host, told)
+    with decoding_shown() as on_progress:
+        sessions = [Session(run, on_progress, scheduler=args.scheduler) for run in (before, after)]
+        return compare(sessions[0], sessions[1], args.host, on_progress)
 
 
 # --- showing and writing

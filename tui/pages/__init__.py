@@ -6,7 +6,7 @@ imported when they are asked for: a report loads no other page, and no screen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -94,9 +94,10 @@ class CommandPage:
         report: CommandReport[Any] = import_module(f"{__name__}.{self.report}").REPORT
         return report
 
-    def load_app(self) -> Any:
+    def load_app(self) -> Callable[..., Any]:
         """The class of its app; loads Textual."""
-        return import_module(f"{__name__}.{self.app}").APP
+        app: Callable[..., Any] = import_module(f"{__name__}.{self.app}").APP
+        return app
 
 
 COMMAND_PAGES: tuple[CommandPage, ...] = (

@@ -260,7 +260,7 @@ def screen_columns(
         looks: keys of the fields to show in place of the table's own, each with what of its `OnScreen` is other here,
             such as a width that depends on that of the screen.
     """
-    looks = dict.fromkeys(table.screen, {}) if looks is None else looks
+    looks = {key: {} for key in table.screen} if looks is None else looks
     shown = zip(table.chosen(tuple(looks)), looks.values(), strict=True)
     return [
         _column(one, replace(one.screen, **other) if other else one.screen, source, glyphs)

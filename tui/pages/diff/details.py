@@ -77,10 +77,10 @@ def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
         lines += _entry("note", "it runs outside of the typical steps only", width, glyphs)
     if op.framework_op:
         lines += _entry("op", clean(op.framework_op, ascii_only), width, glyphs)
-    for label, found in _of_both(diff, op, _source):
-        lines += _entry(f"source{label}", found, width, glyphs)
-    for label, found in _of_both(diff, op, _expression):
-        lines += [fit([], width, glyphs), *_entry(f"HLO{label}", found, width, glyphs)]
+    for label, text in _of_both(diff, op, _source):
+        lines += _entry(f"source{label}", text, width, glyphs)
+    for label, text in _of_both(diff, op, _expression):
+        lines += [fit([], width, glyphs), *_entry(f"HLO{label}", text, width, glyphs)]
     return lines
 
 
@@ -97,12 +97,12 @@ _Ask = Callable[[OpTable, int], str]
 
 def _of_both(diff: Diff, op: OpChange, ask: _Ask) -> list[tuple[str, str]]:
     """A text of both sides with their letters; once, without one, where both say the same."""
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for letter, side, row in zip("AB", (diff.before, diff.after), op.rows, strict=True):
         text = ask(side.table, row) if row is not None else ""
         if text:
-            found.append((f" {letter}", text))
-    return [("", found[0][1])] if len(found) == 2 and found[0][1] == found[1][1] else found
+            texts.append((f" {letter}", text))
+    return [("", texts[0][1])] if len(texts) == 2 and texts[0][1] == texts[1][1] else texts
 
 
 def _entry(label: str, words: str, width: int, glyphs: Glyphs) -> list[Line]:

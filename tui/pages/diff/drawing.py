@@ -221,13 +221,13 @@ def shown(
 
     Sums that add up keep their order.
     """
-    found, wanted = list(rows), words.casefold().split()
+    kept, wanted = list(rows), words.casefold().split()
     if wanted:
         texts = searched_texts(CHANGES, Changes(diff, rows))
-        found = [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
+        kept = [row for row, text in zip(rows, texts, strict=True) if all(word in text for word in wanted)]
     if hides_same:
-        found = [row for row in found if row.change.mark != "same"]
-    return tuple(sorted(found, key=_order(sort))) if is_sortable(rows) else tuple(found)
+        kept = [row for row in kept if row.change.mark != "same"]
+    return tuple(sorted(kept, key=_order(sort))) if is_sortable(rows) else tuple(kept)
 
 
 def is_sortable(rows: Sequence[Entry]) -> bool:

@@ -118,9 +118,11 @@ def _reasons(diff: Diff) -> dict[str, str]:
     why |= {**times, **memory, **reasons(KEY_FIGURES.fields, "figures[]", {})}
     for side_name in ("before", "after"):
         ends = f".{side_name}"
-        found = {reason for key, reason in diff.unknown.items() if key.startswith("figures.") and key.endswith(ends)}
-        if found:
-            why[f"figures[].{side_name}_percent"] = "; ".join(sorted(found))
+        reasons_of_side = {
+            reason for key, reason in diff.unknown.items() if key.startswith("figures.") and key.endswith(ends)
+        }
+        if reasons_of_side:
+            why[f"figures[].{side_name}_percent"] = "; ".join(sorted(reasons_of_side))
     return why
 
 

@@ -201,10 +201,10 @@ def _where(others: Sequence[Part]) -> str:
         word: sum(part.kind == word and part.delta != 0 for part in others)
         for word in ("op", "category", _IDLE, _WAITING)
     }
-    found = [counted(counts["op"], "other op")] if counts["op"] else []
-    found += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
-    found += [word for word in (_IDLE, _WAITING) if counts[word]]
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    places = [counted(counts["op"], "other op")] if counts["op"] else []
+    places += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
+    places += [word for word in (_IDLE, _WAITING) if counts[word]]
+    return " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
 
 
 def _nothing(diff: Diff) -> str:
@@ -243,13 +243,13 @@ def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, li
 
 def _largest(parts: Sequence[Part], whole: float, change: Change) -> list[Part]:
     """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
-    found = [
+    largest = [
         part
         for part in parts
         if (part.change.is_beyond_noise or change.noise is None) and abs(part.delta) >= _LEAST_SHARE * abs(whole) > 0
     ]
-    found.sort(key=lambda part: (-abs(part.delta), part.name))
-    return found[:_MOST_NAMED]
+    largest.sort(key=lambda part: (-abs(part.delta), part.name))
+    return largest[:_MOST_NAMED]
 
 
 def _listed(parts: Sequence[Part], ascii_only: bool) -> str:

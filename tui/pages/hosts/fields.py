@@ -237,11 +237,11 @@ def cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
 
 
 def _of_steps(read: Callable[[HostsPage, HostSteps], Sequence[Any]]) -> Callable[[HostsPage, Rows], list[Any]]:
-    def values(page: HostsPage, rows: Rows) -> list[Any]:
-        found = read(page, page.steps) if page.steps is not None else ()
-        return [found[row] for row in rows]
+    def of_rows(page: HostsPage, rows: Rows) -> list[Any]:
+        values = read(page, page.steps) if page.steps is not None else ()
+        return [values[row] for row in rows]
 
-    return values
+    return of_rows
 
 
 STEPS: Table[HostsPage] = Table(
