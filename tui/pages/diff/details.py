@@ -79,7 +79,7 @@ def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
         lines += _entry("op", clean(op.framework_op, ascii_only), width, glyphs)
     for label, text in _of_both(diff, op, _source):
         lines += _entry(f"source{label}", text, width, glyphs)
-    for label, text in _of_both(diff, op, _expression):
+    for label, text in _of_both(diff, op, OpTable.expression):
         lines += [fit([], width, glyphs), *_entry(f"HLO{label}", text, width, glyphs)]
     return lines
 
@@ -88,18 +88,11 @@ def _source(table: OpTable, row: int) -> str:
     return table.texts("source", np.array([row], np.int64))[0]
 
 
-def _expression(table: OpTable, row: int) -> str:
-    return table.expression(row)
-
-
-_Ask = Callable[[OpTable, int], str]
-
-
-def _of_both(diff: Diff, op: OpChange, ask: _Ask) -> list[tuple[str, str]]:
+def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> list[tuple[str, str]]:
     """A text of both sides with their letters; once, without one, where both say the same."""
     texts: list[tuple[str, str]] = []
     for letter, side, row in zip("AB", (diff.before, diff.after), op.rows, strict=True):
-        text = ask(side.table, row) if row is not None else ""
+        text = read(side.table, row) if row is not None else ""
         if text:
             texts.append((f" {letter}", text))
     return [("", texts[0][1])] if len(texts) == 2 and texts[0][1] == texts[1][1] else texts
