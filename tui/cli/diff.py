@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -28,16 +28,14 @@ from tpuprof.tui.cli.common import (
     why_no_screen,
     write_report,
 )
+from tpuprof.tui.pages import CommandPage, command_named
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS
 from tpuprof.tui.terminal.detect import settle_terminal
 
 if TYPE_CHECKING:
     from tpuprof.parsers.diff.model import Diff
     from tpuprof.parsers.diff.regression import Regression
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.tui.report.page import Look
-
-DiffFormat = Literal["text", "json", "csv", "md"]
-DIFF_FORMATS: tuple[DiffFormat, ...] = ("text", "json", "csv", "md")
 
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 
@@ -68,7 +66,7 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
-    add_report(parser, parser, DIFF_FORMATS)
+    add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help=rows)
     fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
@@ -90,13 +88,14 @@ def run_diff(args: argparse.Namespace) -> int:
         ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
+    page = command_named("diff")
     before, after = _runs(args)
     allowed = args.fail_on_regression
     wants_report = args.format is not None or args.output is not None or allowed is not None
     obstacle = why_no_screen()
     diff = _compared(args, before, after)
     if not wants_report and not obstacle:
-        return _screen(args, diff)
+        return _screen(args, page, diff)
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
     judged = None
@@ -104,7 +103,7 @@ def run_diff(args: argparse.Namespace) -> int:
         from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
 
         judged = regression(diff, allowed)
-    _write(args, diff, judged)
+    _write(args, page, diff, judged)
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
 
@@ -131,27 +130,27 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
     """
     from tpuprof.parsers.files.logdir import open_logdir  # noqa: PLC0415
 
-    one = open_logdir(existing(args.before))
-    other = one if args.after is None else open_logdir(existing(args.after))
+    first = open_logdir(existing(args.before))
+    second = first if args.after is None else open_logdir(existing(args.after))
     file = output_file(args)
     if file is not None:
-        _check_output(file, (one, other))
-    before, after = _chosen(args, one, other)
+        _check_output(file, (first, second))
+    before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):
         sentence = f"A and B are the same run, {printable(before.name)}."
-        names = ", ".join(printable(run.name) for run in one.runs[:4])
+        names = ", ".join(printable(run.name) for run in first.runs[:4])
         raise ProfileError("same_run", sentence, f"--run-a and --run-b; there are: {names}", EXIT_USAGE)
     return before, after
 
 
-def _chosen(args: argparse.Namespace, one: Logdir, other: Logdir) -> tuple[Run, Run]:
+def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Run, Run]:
     """The runs by name; of one logdir without names the newest and the one before it."""
     if args.after is not None or (args.run_a is not None and args.run_b is not None):
-        return one.find_run(args.run_a), other.find_run(args.run_b)
+        return first.find_run(args.run_a), second.find_run(args.run_b)
     if args.run_a is not None:
-        return one.find_run(args.run_a), one.find_run()
-    after = one.find_run(args.run_b)
-    rest = one.runs[one.runs.index(after) + 1 :]
+        return first.find_run(args.run_a), first.find_run()
+    after = first.find_run(args.run_b)
+    rest = first.runs[first.runs.index(after) + 1 :]
     if not rest:
         sentence = f"{printable(args.before)} holds no run older than {printable(after.name)} to compare it with."
         raise ProfileError("one_run", sentence, f"{PROGRAM} diff BEFORE AFTER", EXIT_USAGE)
@@ -163,49 +162,29 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
-    with decoding_shown() as told:
-        sessions = [Session(run, told, scheduler=args.scheduler) for run in (before, after)]
-        return compare(sessions[0], sessions[1], args.host, told)
+    with decoding_shown() as on_progress:
+        sessions = [Session(run, on_progress, scheduler=args.scheduler) for run in (before, after)]
+        return compare(sessions[0], sessions[1], args.host, on_progress)
 
 
 # --- showing and writing
 
 
-def _screen(args: argparse.Namespace, diff: Diff) -> int:
+def _screen(args: argparse.Namespace, page: CommandPage, diff: Diff) -> int:
     """Opens the screen."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse)
-    from tpuprof.tui.pages.diff.app import DiffApp  # noqa: PLC0415 - Textual, for the screen only
-
-    app = DiffApp(diff, terminal)
+    app = page.load_app()(diff, terminal)
     app.run(mouse=terminal.mouse)
     return app.return_code or EXIT_OK
 
 
-def diff_report(diff: Diff, form: DiffFormat, look: Look, limit: int = 0, judged: Regression | None = None) -> str:
-    """The comparison in a format; each format's module is imported when it is asked for."""
-    if form == "json":
-        from tpuprof.tui.pages.diff.report.json import diff_json  # noqa: PLC0415
-
-        return diff_json(diff, limit, judged)
-    if form == "csv":
-        from tpuprof.tui.pages.diff.report.csv import diff_csv  # noqa: PLC0415
-
-        return diff_csv(diff, limit)
-    if form == "md":
-        from tpuprof.tui.pages.diff.report.markdown import diff_markdown  # noqa: PLC0415
-
-        return diff_markdown(diff, limit, judged)
-    from tpuprof.tui.pages.diff.report.text import diff_text  # noqa: PLC0415
-
-    return diff_text(diff, look.width, look.glyphs, look.color, limit)
-
-
-def _write(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> None:
-    form = cast(DiffFormat, args.format or "text")
-    if form == "csv":
+def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regression | None) -> None:
+    """Prints or writes the report; its warnings go to standard error where the format has no place for them."""
+    form, report = args.format or "text", page.load_report()
+    if form in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    write_report(args, diff_report(diff, form, report_look(args), args.limit, judged))
+    write_report(args, report.writers[form](report.read(diff, judged), report_look(args), args.limit))
 
 
 def _check_output(path: str, logdirs: tuple[Logdir, Logdir]) -> None:

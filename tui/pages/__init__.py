@@ -100,7 +100,10 @@ class CommandPage:
         return app
 
 
-COMMAND_PAGES: tuple[CommandPage, ...] = (CommandPage("oom", "oom.report", "oom.app"),)
+COMMAND_PAGES: tuple[CommandPage, ...] = (
+    CommandPage("diff", "diff.report", "diff.screen"),
+    CommandPage("oom", "oom.report", "oom.app"),
+)
 
 
 def command_named(name: str) -> CommandPage:

@@ -8,19 +8,21 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.fields import RowColumns, Source, Table, columns
+from tpuprof.tui.report.units import Value
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
 
-Cell = str | int | float | None
-"""What stands in a cell; a number as it is, nothing for what is unknown."""
+Cell = Value
+"""What stands in a cell; a number as it is, a list with semicolons, nothing for what is unknown."""
 
 
-def table_csv(fields: Table[Source], source: Source, rows: Rows) -> str:
+def table_csv(fields: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> str:
     """Some rows of a table; the headings are the keys of JSON, dotted for objects within objects."""
-    shown = columns(fields, source, rows, fields.csv or fields.json)
+    shown = columns(fields, source, rows, keys or fields.csv or fields.json)
     return table(tuple(shown), zip(*shown.values(), strict=True))
 
 
@@ -45,6 +47,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 def cell(value: Cell) -> Cell:
     """Text made safe for terminals and spreadsheets, which run a cell that begins with one of these as a formula."""
+    if isinstance(value, list):
+        value = "; ".join(item.sentence if isinstance(item, Problem) else str(item) for item in value)
     if isinstance(value, str):
         text = printable(value)
         return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -259,9 +259,11 @@ def records(columns: RowColumns) -> list[dict[str, object]]:
     return [dict(zip(plain, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def table_records(table: Table[Source], source: Source, rows: Rows) -> list[dict[str, object]]:
-    """Some rows of a table as JSON holds them."""
-    return records(columns(table, source, rows))
+def table_records(
+    table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()
+) -> list[dict[str, object]]:
+    """Some rows of a table as JSON holds them; with the fields of some keys, where any are given."""
+    return records(columns(table, source, rows, keys))
 
 
 def figure_values(figures: Sequence[Figure[Source]], source: Source) -> dict[str, object]:
@@ -441,6 +443,18 @@ def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> 
                 texts = [value or one.filter_unknown for value in values]
             found.update(dict.fromkeys(wanted, texts))
     return found
+
+
+def searched_texts(table: Table[Source], source: Source) -> list[str]:
+    """What a filter for words in any column reads of each row, in lower case: the fields that a filter looks at."""
+    rows = range(table.length(source))
+    parts: list[list[str]] = []
+    for one in table.fields:
+        if one.filter:
+            words = one.screen.words if one.screen is not None and one.screen.words is not None else one.unit.words
+            values = _values(_stored(one, source, rows))
+            parts.append([one.filter_unknown if value is None else words(value, True) for value in values])
+    return ["\n".join(texts).casefold() for texts in zip(*parts, strict=True)] if parts else [""] * len(rows)
 
 
 def _ranks(texts: Sequence[str | None]) -> list[int]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
+from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.steps.model import StepTime
@@ -62,6 +64,8 @@ def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str
         return value  # nearly every value of a long report
     if isinstance(value, str):
         return printable(value)
+    if isinstance(value, Problem):
+        value = asdict(value)
     if isinstance(value, dict):
         return {key: safe(item, f"{path}.{key}", reasons, unknown) for key, item in value.items()}
     if isinstance(value, list):

@@ -51,10 +51,10 @@ def rows_table(
     title: str, fields: Table[Source], cells: Sequence[Sequence[str]], keys: Sequence[str] = ()
 ) -> list[str]:
     """A section with rows that are written already, under the headings of a table; nothing for an empty one."""
-    return ["", f"## {title}", "", *headed(fields, cells, keys)] if cells else []
+    return ["", f"## {title}", "", *fields_table(fields, cells, keys)] if cells else []
 
 
-def headed(fields: Table[Source], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
+def fields_table(fields: Table[Source], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
     """Rows that are written already, under the headings of a table."""
     chosen = fields.chosen(keys or fields.markdown)
     sides = "".join("l" if one.unit.is_text else "r" for one in chosen)

@@ -17,8 +17,8 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_ra
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Value = str | int | float | bool | None
-"""What JSON and CSV hold of one row; None for what is unknown."""
+Value = str | int | float | bool | list[Any] | None
+"""What JSON and CSV hold of one row, where CSV joins a list in one cell; None for what is unknown."""
 
 PS_PER_MS = 1e9
 _LARGEST_EXACT = 2**53
@@ -92,8 +92,8 @@ def _known_texts(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
     return [value or None for value in values]
 
 
-def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
-    return [list(value) for value in values]
+def _lists(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
+    return [None if value is None else list(value) for value in values]
 
 
 def milliseconds(ps: float | None) -> float | None:
@@ -109,6 +109,10 @@ TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=Tru
 TEXTS = Unit("list of texts", _lists, lambda value, _: "; ".join(value))
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
+NAMES = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
+PROBLEMS = Unit(
+    "list of problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True
+)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)
 COUNT = Unit("count", plain, _words(count))
 WHOLE = Unit("count", whole_numbers, _words(count))

@@ -10,7 +10,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,6 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.report import REPORT as OVERVIEW
 from tpuprof.tui.pages.runs.report import REPORT as RUNS
 from tpuprof.tui.pages.runs.report import Runs
-from tpuprof.tui.pages.runs.report_csv import runs_csv
-from tpuprof.tui.pages.runs.report_json import runs_json
-from tpuprof.tui.pages.runs.report_markdown import runs_markdown
 from tpuprof.tui.report.fields import NO_REASON
 from tpuprof.tui.report.json import NOT_FINITE
 from tpuprof.tui.report.page import FORMATS, Format, Look
@@ -96,9 +93,13 @@ def test_overviews_are_as_they_were(name: str, form: Format) -> None:
     check_golden(f"overview_{name}.{form}", printed(OVERVIEW, page, run_of(page.hosts), form, LOOK))
 
 
+def runs_as(form: Format, runs: Sequence[Run], look: Look = LOOK) -> str:
+    return printed(RUNS, Runs(logdir(), runs, None), run_of(()), form, look)
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "md"])
 def test_runs_are_as_they_were(form: Format) -> None:
-    check_golden(f"runs.{form}", printed(RUNS, Runs(logdir(), logdir().runs, None), run_of(()), form, LOOK))
+    check_golden(f"runs.{form}", runs_as(form, logdir().runs))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -145,7 +146,7 @@ def test_the_keys_of_the_contract_are_there() -> None:
 
 
 def test_the_runs_of_the_contract() -> None:
-    document = json.loads(runs_json(logdir(), logdir().runs))
+    document = json.loads(runs_as("json", logdir().runs))
     assert document["schema"] == "tpuprof.runs/1"
     assert document["run"]["name"] == "2026_11_21_03_00_00"
     first, second = document["runs"]
@@ -181,12 +182,12 @@ def test_a_null_without_a_reason_gets_one_and_a_reason_without_a_null_goes() -> 
 
 def test_a_time_out_of_range_is_unknown() -> None:
     run = replace(run_of(()), folder_modified=1e300)
-    document = json.loads(runs_json(logdir(), [run]))
+    document = json.loads(runs_as("json", [run]))
     assert document["runs"][0]["modified"] is None
     assert set(document["unknown"]) == {"runs[].modified"}
-    assert next(csv.DictReader(io.StringIO(runs_csv([run]))))["modified"] == ""
-    assert "| ? |" in runs_markdown(logdir(), [run])
-    assert "?" in printed(RUNS, Runs(logdir(), [run], None), run_of(()), "text", LOOK)
+    assert next(csv.DictReader(io.StringIO(runs_as("csv", [run]))))["modified"] == ""
+    assert "| ? |" in runs_as("md", [run])
+    assert "?" in runs_as("text", [run])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -251,7 +252,7 @@ def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_onl
     run = run_of(page.hosts)
     for text in (
         printed(OVERVIEW, page, run, "text", look),
-        printed(RUNS, Runs(logdir(), logdir().runs, None), run_of(()), "text", look),
+        runs_as("text", logdir().runs, look),
     ):
         assert max(map(len, text.splitlines())) <= width
         assert "\x1b" not in text

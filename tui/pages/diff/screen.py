@@ -1,32 +1,25 @@
-"""The screen for the comparison of two runs."""
+"""The screen for the comparison of two runs, and the app around it for ``tpuprof-tui diff``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.diff.model import Diff
 from tpuprof.tui.draw.spans import Glyphs
-from tpuprof.tui.pages.diff.draw.card import card, summary
-from tpuprof.tui.pages.diff.draw.help import foot_keys, help_lines
-from tpuprof.tui.pages.diff.draw.page import Composed, View, head_line
-from tpuprof.tui.pages.diff.draw.page import compose as drawn
-from tpuprof.tui.pages.diff.draw.table import (
-    HIDING,
-    SORT_WORDS,
-    SORTS,
-    VIEWS,
-    Entry,
-    ViewName,
-    entries,
-    is_sortable,
-    shown,
-)
+from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, SORTS, VIEWS, Entry, ViewName, entries
+from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
+from tpuprof.tui.pages.diff.drawing import Composed, View, compose, head_line, is_sortable, shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.terminal_app import CommandApp, hold_terminal
+
+if TYPE_CHECKING:
+    from tpuprof.tui.terminal.detect import Terminal
 
 
 class DiffScreen(PageScreen):
@@ -89,7 +82,7 @@ class DiffScreen(PageScreen):
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """The verdict and the view."""
-        self.composed = drawn(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
+        self.composed = compose(self.diff, self.view, self.rows, len(self.all_rows), width, height, glyphs)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
 
@@ -190,3 +183,28 @@ class DiffScreen(PageScreen):
 
     def _copy(self) -> None:
         self.copy(summary(self.diff))
+
+
+class DiffApp(CommandApp):
+    """Shows a comparison.
+
+    Args:
+        diff: the comparison.
+        terminal: what the terminal can do.
+        environ: for the clipboard.
+    """
+
+    def __init__(self, diff: Diff, terminal: Terminal, *, environ: Mapping[str, str] | None = None) -> None:
+        super().__init__(terminal, environ)
+        self.diff = diff
+
+    def get_default_screen(self) -> DiffScreen:
+        """The comparison."""
+        return DiffScreen(self.diff, self.look, environ=self._environ, is_alone=True)
+
+    def on_mount(self) -> None:
+        """Lets the terminal be restored whatever ends the app."""
+        hold_terminal(self)
+
+
+APP = DiffApp

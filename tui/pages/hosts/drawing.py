@@ -5,7 +5,7 @@ Numbers in, lines out; where the reader is stands in `HostsState`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part, Verdict
+from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
+from tpuprof.tui.pages.hosts.fields import HOSTS
+from tpuprof.tui.report.fields import order as field_order
+from tpuprof.tui.report.fields import screen_columns
 
 SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
 """What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
@@ -122,7 +125,7 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
     order = sorted_hosts(page, "host", False)[: limit or None]
     columns = _table(page, order, width, glyphs)
     lines = [*_verdict(page, width, glyphs), _heading(page, width, glyphs), header_line(columns, width, glyphs)]
-    lines += row_lines(columns, range(len(order)), None, width, glyphs)
+    lines += row_lines(columns, order, None, width, glyphs)
     if len(order) < len(page.rows):
         more = f"   and {counted(len(page.rows) - len(order), 'more host')}; --limit 0 shows all"
         lines.append(fit([(more, "dim")], width, glyphs))
@@ -140,13 +143,7 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
 
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
     """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
-    rows = range(len(page.rows))
-    figure = _FIGURES.get(sort)
-    if figure is None:
-        return tuple(reversed(rows)) if descending else tuple(rows)
-    known = [(at, value) for at in rows if (value := figure(page.rows[at])) is not None]
-    known.sort(key=lambda pair: -pair[1] if descending else pair[1])
-    return (*(at for at, _ in known), *(at for at in rows if figure(page.rows[at]) is None))
+    return tuple(field_order(HOSTS, page, sort, descending).tolist())
 
 
 # --- verdict -------------------------------------------------------------------------------------------------------
@@ -170,56 +167,17 @@ def how_many(page: HostsPage) -> str:
 
 # --- table ---------------------------------------------------------------------------------------------------------
 
-_FIGURES: dict[str, Callable[[HostRow], float | None]] = {
-    "steps": lambda row: row.step_time.count if row.step_time else None,
-    "median": lambda row: row.step_time.median_ps if row.step_time else None,
-    "longest": lambda row: row.step_time.maximum_ps if row.step_time else None,
-    "own": lambda row: row.own_ps,
-    "slowest": lambda row: row.slowest_in,
-    "cost": lambda row: row.cost_ps,
-    "idle": lambda row: row.step_idle_percent,
-    "input": lambda row: row.input_percent,
-    "wait": lambda row: row.wait_percent,
-    "duty": lambda row: row.duty_percent,
-}
-
 
 def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, and in the room that is left how late each host is in each step."""
     ascii_only = glyphs.name == "ascii"
-    rows = [page.rows[at] for at in order]
-    names = [clean(row.host, ascii_only) for row in rows]
-    missing = (clean(out.host, ascii_only) for out in page.left_out)
-    widest = min(_MOST_NAME, max(4, *map(len, names), *map(len, missing)), max(8, width // 4))
-
-    def time(key: str, title: str) -> Column:
-        return Column(key, title, _FIGURE, each(lambda at: _text(duration(_FIGURES[key](rows[at]), ascii_only))))
-
-    def share(key: str, title: str) -> Column:
-        return Column(key, title, 6, each(lambda at: _text(percent(_FIGURES[key](rows[at])))))
-
-    def slowest(at: int) -> Span:
-        number = rows[at].slowest_in
-        text = UNKNOWN if number is None else count(number)
-        return text, "bad" if page.straggler == order[at] else "text" if number else "dim"
-
-    columns = [
-        Column("host", "host", widest, each(lambda at: (names[at], "strong")), right=False, fixed=True),
-        time("own", "own time"),
-        Column("slowest", "slowest", 7, each(slowest)),
-        time("median", "median"),
-        share("wait", "wait"),
-        share("input", "input"),
-        share("idle", "idle"),
-        time("longest", "longest"),
-        Column("steps", "steps", 6, each(lambda at: _text(count(_step_count(rows[at]))))),
-        time("cost", "costs"),
-        Column("", "cores", 5, each(lambda at: _text(count(rows[at].cores)))),
-        share("duty", "duty"),
-        Column("", "MXU", 6, each(lambda at: _text(percent(rows[at].mxu_percent)))),
-        Column("", "HBM", 6, each(lambda at: _text(percent(rows[at].hbm_percent)))),
-        Column("", "idle of capture", 15, each(lambda at: _text(percent(rows[at].idle_percent)))),
-    ]
+    names = (
+        clean(name, ascii_only)
+        for name in (*(page.rows[at].host for at in order), *(out.host for out in page.left_out))
+    )
+    widest = min(_MOST_NAME, max(4, *map(len, names)), max(8, width // 4))
+    looks = {key: {"width": widest} if key == "host" else {} for key in HOSTS.screen}
+    columns = screen_columns(HOSTS, page, glyphs, looks)
     room = width - 2 - widest - 1
     graph = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
     if page.steps is None or room < 4 * _LEAST_GRAPH:
@@ -228,27 +186,24 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     used = 1 + sum(column.width + 1 for column in shown)
     cells = max(graph, min(width - used - 1, len(page.steps)))
     levels = _levels(page.steps, cells, len(glyphs.column) - 1)
-    places = {page_row: at for at, page_row in enumerate(page.steps.rows)}
+    places = {row: place for place, row in enumerate(page.steps.rows)}
     title = "late by step" if cells >= len("late by step") else "late"
-    return [
-        *shown,
-        Column("", title, cells, each(partial(_graph_cell, levels, places, order, glyphs)), right=False),
-    ]
+    return [*shown, Column("", title, cells, each(partial(_graph_cell, levels, places, glyphs)), right=False)]
 
 
 def _entry(
     page: HostsPage,
     order: Sequence[int],
     columns: Sequence[Column],
-    at: int,
+    entry: int,
     selected: bool,
     width: int,
     glyphs: Glyphs,
 ) -> Line:
     """A row of the table: a host's figures, or why it is left out."""
-    if at < len(order):
-        return row_lines(columns, [at], at if selected else None, width, glyphs)[0]
-    name, text = _missing(page.left_out[at - len(order)], columns[0].width, glyphs)
+    if entry < len(order):
+        return row_lines(columns, [order[entry]], order[entry] if selected else None, width, glyphs)[0]
+    name, text = _missing(page.left_out[entry - len(order)], columns[0].width, glyphs)
     text = cut(text, width - 1 - len(name), glyphs)
     if selected:
         return fit([(glyphs.mark, "mark"), (name + text, "cursor")], width, glyphs)
@@ -264,18 +219,8 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     return f"{name:<{name_width}} ", clean(f"left out: {reason}", ascii_only)
 
 
-def _step_count(row: HostRow) -> int | None:
-    return None if row.step_time is None else row.step_time.count
-
-
-def _text(text: str) -> Span:
-    return text, "dim" if text == UNKNOWN else "text"
-
-
-def _graph_cell(
-    levels: NDArray[np.int64], places: dict[int, int], order: Sequence[int], glyphs: Glyphs, at: int
-) -> Span:
-    place = places.get(order[at])
+def _graph_cell(levels: NDArray[np.int64], places: dict[int, int], glyphs: Glyphs, row: int) -> Span:
+    place = places.get(row)
     if place is None:
         return UNKNOWN, "dim"
     return "".join(glyphs.column[level] for level in levels[place].tolist()), "busy"

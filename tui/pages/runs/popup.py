@@ -23,13 +23,13 @@ from tpuprof.tui.pages.runs.drawing import (
     LEAST_ROWS,
     ORDERS,
     RunOrder,
-    RunRow,
     detail_lines,
     list_lines,
     matching,
     newest_first,
     ordered,
 )
+from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
@@ -119,12 +119,10 @@ class FactsReader:
             if job.cancelled.is_set():
                 return
             self._known[_identity(run)] = facts
-            is_told = self._clock() - last < TELL_SECONDS
-            if not is_told:
+            is_told = self._clock() - last >= TELL_SECONDS
+            if is_told:
                 self._tell()
-                last, is_told = self._clock(), True
-            else:
-                is_told = False
+                last = self._clock()
         if not is_told:
             self._tell()
 
@@ -171,10 +169,10 @@ class RunsPopup(Popup):
         self._marked = marked
         self.order: RunOrder = "time"
         self.filter = ""
-        self._at = ""
+        self._cursor_path = ""
         rows = self.list_rows()
         first = shown.path if shown is not None else ""
-        self._at = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
+        self._cursor_path = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
 
     # --- the rows
 
@@ -193,7 +191,7 @@ class RunsPopup(Popup):
             return ""
         paths = [run.path for run in self._runs]
         marked = paths.index(self._marked.path)
-        other = paths.index(self._at) if self._at in paths else marked
+        other = paths.index(self._cursor_path) if self._cursor_path in paths else marked
         return "A" if marked > other or marked == other != 0 else "B"
 
     def set_runs(self, runs: Sequence[Run]) -> None:
@@ -204,7 +202,7 @@ class RunsPopup(Popup):
 
     def cursor_in(self, rows: Sequence[RunRow]) -> int:
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
-        return next((at for at, row in enumerate(rows) if row.run.path == self._at), 0)
+        return next((at for at, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
 
     # --- how it looks
 
@@ -237,17 +235,17 @@ class RunsPopup(Popup):
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, the rows around the cursor, and what is known of the run under it."""
-        found = self.list_rows()
-        cursor = self.cursor_in(found)
+        listed = self.list_rows()
+        cursor = self.cursor_in(listed)
         room = self._room(count)
-        top = centred_top(cursor, len(found), room)
+        top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
-        lines = [self._filter_line(len(found), width)]
-        body = list_lines(found, cursor, top, room, self.order, now, width, glyphs)
+        lines = [self._filter_line(len(listed), width)]
+        body = list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
         lines += [on_panel(line) for line in body]
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += [on_panel(line) for line in detail_lines(found[cursor] if found else None, width, glyphs)]
+            lines += [on_panel(line) for line in detail_lines(listed[cursor] if listed else None, width, glyphs)]
         return lines[:count]
 
     @staticmethod
@@ -316,7 +314,7 @@ class RunsPopup(Popup):
         room = self._room(self.room)
         at = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
         if 3 <= row < 3 + room and at < len(rows):
-            self._at = rows[at].run.path
+            self._cursor_path = rows[at].run.path
             self._choose()
             if not self.is_open:
                 self._closed()
@@ -326,7 +324,7 @@ class RunsPopup(Popup):
         rows = self.list_rows()
         if rows:
             at = self.cursor_in(rows) + lines + round(screens * self._room(self.room))
-            self._at = rows[max(0, min(at, len(rows) - 1))].run.path
+            self._cursor_path = rows[max(0, min(at, len(rows) - 1))].run.path
 
     def _under_cursor(self) -> Run | None:
         rows = self.list_rows()

@@ -1,13 +1,26 @@
-"""The report on the runs of a log folder; a format's module is imported when it is asked for."""
+"""The report on the runs of a log folder, with the facts on each where they are asked for."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.tui.draw.format import UNKNOWN, size
+from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import Figure, figure_values, markdown_rows, reasons, table_records
+from tpuprof.tui.report.json import document, head
+from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
+from tpuprof.tui.report.text import cut_name, fit_for_cells, heading, page_text
+from tpuprof.tui.report.units import NAMES
+from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
@@ -20,6 +33,24 @@ class Runs:
     logdir: Logdir
     runs: Sequence[Run]
     facts: Mapping[str, RunFacts] | None
+
+    @property
+    def listed(self) -> RunList:
+        """The rows of the table."""
+        facts = self.facts or {}
+        return RunList([RunRow(run, facts.get(run.path)) for run in self.runs])
+
+    def keys(self, keys: Sequence[str], facts: Sequence[str]) -> tuple[str, ...]:
+        """The fields to show: with facts some more."""
+        return (*keys, *(() if self.facts is None else facts))
+
+
+EVERYTHING = replace(RUNS, json=(*RUNS.json, *FACTS), csv=(*RUNS.csv, *CSV_FACTS))
+"""The table with the facts."""
+
+FIGURES: tuple[Figure[Runs], ...] = (
+    Figure("searched", NAMES, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
+)
 
 
 def read(asked: Asked) -> Runs:
@@ -34,35 +65,102 @@ def read(asked: Asked) -> Runs:
 
 
 def json(page: Runs, _: Asked) -> str:
-    """The runs as JSON."""
-    from tpuprof.tui.pages.runs.report_json import runs_json  # noqa: PLC0415
+    """The runs; `run` is the first of them."""
+    listed, rows = page.listed, range(len(page.runs))
+    body = {
+        "runs": table_records(RUNS, listed, rows, page.keys(RUNS.json, tuple(FACTS))),
+        **figure_values(FIGURES, page),
+    }
+    first = page.runs[0] if page.runs else Run("", "", (), ())
+    warnings = [problem.sentence for problem in page.logdir.problems]
+    why = reasons(RUNS.fields, "runs[]", _unknown_facts(listed))
+    return document(head("runs", first, [file.host for file in first.hosts], warnings), body, why)
 
-    return runs_json(page.logdir, page.runs, page.facts)
+
+def _unknown_facts(listed: RunList) -> dict[str, str]:
+    """Why a fact is unknown, by dotted key: one reason a key, of the first run that lacks it."""
+    why: dict[str, str] = {}
+    for row in listed.rows:
+        for key, attribute in FACTS.items():
+            if row.facts is None:
+                why.setdefault(f"runs[].{key}", "not looked at")
+            elif getattr(row.facts, attribute) is None:
+                why.setdefault(f"runs[].{key}", row.facts.unknown.get(attribute, ""))
+    return why
 
 
 def csv(page: Runs, _: Asked) -> str:
-    """The runs as CSV."""
-    from tpuprof.tui.pages.runs.report_csv import runs_csv  # noqa: PLC0415
-
-    return runs_csv(page.runs, page.facts)
+    """The runs; several hosts or problems stand in one cell with a semicolon between them."""
+    return table_csv(RUNS, page.listed, range(len(page.runs)), page.keys(RUNS.csv, CSV_FACTS))
 
 
 def markdown(page: Runs, _: Asked) -> str:
-    """The runs as Markdown."""
-    from tpuprof.tui.pages.runs.report_markdown import runs_markdown  # noqa: PLC0415
+    """A table of the runs, then their problems and the log folder's."""
+    keys = page.keys(RUNS.markdown, MARKDOWN_FACTS)
+    lines = [f"# {counted(len(page.runs), 'run')} in {escaped(page.logdir.query)}", ""]
+    lines += fields_table(RUNS, markdown_rows(RUNS, page.listed, range(len(page.runs)), keys), keys)
+    problems = [*page.logdir.problems, *(problem for run in page.runs for problem in run.problems)]
+    if problems:
+        lines += ["", "## Problems", ""]
+        lines += [f"- {escaped(problem.sentence)}" for problem in problems]
+    return joined(lines)
 
-    return runs_markdown(page.logdir, page.runs, page.facts)
+
+# --- text
 
 
 def text(page: Runs, asked: Asked) -> str:
-    """The runs as plain text."""
-    from tpuprof.tui.pages.runs.report_text import runs_text  # noqa: PLC0415
+    """A table of the runs, newest first, with the problems of each below its row; facts as far as there is room."""
+    glyphs = asked.look.glyphs
 
-    return runs_text(page.logdir, page.runs, asked.look.width, asked.look.glyphs, asked.look.color, page.facts)
+    def lines(width: int) -> list[Line]:
+        lines = [heading(f"Runs in {page.logdir.query}", counted(len(page.runs), "run"), width, glyphs)]
+        names = [fit_for_cells(run.name, glyphs) for run in page.runs]
+        room = max(8, min(max(map(len, names), default=3), width - 38))
+        left = width - room - 38 if page.facts is not None else 0
+        facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", left, glyphs)
+        lines.append(((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),))
+        for row, name in zip(page.listed.rows, names, strict=True):
+            run, facts = row.run, _cut_end(_fact_words(row.facts, glyphs), left, glyphs)
+            figures = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
+            lines.append(((f" {cut_name(name, room, glyphs):<{room}}", "strong"), (figures, "text")))
+            for problem in run.problems:
+                lines += _remark(problem.sentence, width, glyphs)
+        for problem in page.logdir.problems:
+            lines += _remark(problem.sentence, width, glyphs)
+        return lines
+
+    return page_text(lines, asked.look)
+
+
+def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
+    """Step time (``~`` where it was inferred), device and modules; ``n/a`` where unknown."""
+    step = step_words(facts, glyphs.name == "ascii")
+    device = facts.device_type if facts is not None and facts.device_type else UNKNOWN
+    modules = ", ".join(facts.modules) if facts is not None and facts.modules else UNKNOWN
+    return f"  {step:>8}  {cut_name(fit_for_cells(device, glyphs), 16, glyphs):<16}  {fit_for_cells(modules, glyphs)}"
+
+
+def _cut_end(text: str, width: int, glyphs: Glyphs) -> str:
+    """The columns that fit: whole, but for the last one."""
+    step, device = 10, 28  # cells up to the end of each
+    if width >= device + 12:
+        return cut(text, width, glyphs)
+    return text[: device if width >= device else step if width >= step else 0]
+
+
+def _remark(sentence: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """A sentence under a row, marked and wrapped."""
+    pieces = textwrap.wrap(fit_for_cells(sentence, glyphs), width - 5) or [""]
+    first: Line = (("   ! ", "warn"), (pieces[0], "text"))
+    return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]
 
 
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(EVERYTHING,),
+    csv_table=EVERYTHING,
+    figures=FIGURES,
     warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
 )

@@ -13,13 +13,19 @@ from tests.parsers.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
 from tpuprof.parsers.diff.model import Change, Diff
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.diff.draw.card import card, summary
-from tpuprof.tui.pages.diff.draw.help import foot_keys, help_lines
-from tpuprof.tui.pages.diff.draw.page import Composed, View, caution_lines, compose, head_line, verdict_lines
-from tpuprof.tui.pages.diff.draw.steps import steps_lines
-from tpuprof.tui.pages.diff.draw.table import SORTS, VIEWS, Sort, ViewName, entries, shown
-from tpuprof.tui.pages.diff.draw.verdict import verdict
-from tpuprof.tui.pages.diff.draw.words import noise_words, per_unit, relative, signed, signed_percent
+from tpuprof.tui.pages.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
+from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
+from tpuprof.tui.pages.diff.drawing import (
+    Composed,
+    View,
+    caution_lines,
+    compose,
+    head_line,
+    shown,
+    steps_lines,
+    verdict_lines,
+)
+from tpuprof.tui.pages.diff.words import noise_words, per_unit, relative, signed, signed_percent, verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -77,7 +83,7 @@ def test_the_verdict_names_what_it_was(diff: Diff) -> None:
         "+18.7 ms a step (+18.7%): all-gather.3 is new (+21.7 ms), copy.812 is gone (-5.00 ms), fusion.52 +2.00 ms; "
         "the rest, +20.0 µs, is noise (±154 µs)."
     )
-    assert "+20.0 us" in verdict(diff, ASCII) and verdict(diff, ASCII).isascii()
+    assert "+20.0 us" in verdict(diff, True) and verdict(diff, True).isascii()
 
 
 def test_the_verdict_on_equal_runs(tmp_path: Path) -> None:
@@ -128,7 +134,7 @@ def test_different_programs_get_a_verdict_of_their_own(tmp_path: Path) -> None:
     lines = text(verdict_lines(found, 80, BLOCK))
     assert lines.startswith(" DIFFERENT ") and "so times are no comparison" in " ".join(lines.split())
     assert "SLOWER" not in text(frame(found, View(), 80, 24).lines)
-    assert "different programs" in summary(found) and verdict(found, ASCII).isascii()
+    assert "different programs" in summary(found) and verdict(found, True).isascii()
 
 
 def test_odd_steps_get_a_sentence(tmp_path: Path) -> None:
@@ -238,8 +244,8 @@ def test_words() -> None:
     assert signed_percent(11.62) == "+11.6%" and signed_percent(0.01) == "<0.1%" and signed_percent(-100) == "-100%"
     assert signed_percent(1250) == "+12.5x"
     assert relative(Change(None, 5.0, 1.0, "new")) == "" and relative(Change(0.0, 5.0, 1.0, "more")) == ""
-    assert noise_words(Change(100.0, 100.0, 1.1, "same"), BLOCK) == "±1.1%"
-    assert noise_words(Change(100.0, 100.0, None, "unknown"), BLOCK) == "n/a"
+    assert noise_words(Change(100.0, 100.0, 1.1, "same"), False) == "±1.1%"
+    assert noise_words(Change(100.0, 100.0, None, "unknown"), False) == "n/a"
 
 
 def test_units(tmp_path: Path) -> None:

@@ -27,15 +27,13 @@ from tpuprof.parsers.base.errors import (
     ProfileError,
 )
 from tpuprof.parsers.diff.model import Diff
-from tpuprof.parsers.diff.regression import regression
+from tpuprof.parsers.diff.regression import Regression, regression
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli.diff import diff_parser, run_diff
-from tpuprof.tui.draw.spans import ASCII, PLAIN
-from tpuprof.tui.pages.diff.report.csv import diff_csv
-from tpuprof.tui.pages.diff.report.json import diff_json
-from tpuprof.tui.pages.diff.report.markdown import diff_markdown
-from tpuprof.tui.pages.diff.report.text import diff_text
+from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.page import Format, Look
 
+LOOK = Look(80, False, False)
 GOLDEN = Path(__file__).parent / "golden"
 SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
 
@@ -43,6 +41,11 @@ SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), 
 @pytest.fixture(scope="module")
 def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
     return example(tmp_path_factory.mktemp("example"))
+
+
+def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: Look = LOOK) -> str:
+    page = command_named("diff").load_report()
+    return page.writers[form](page.read(diff, judged), look, limit)
 
 
 def parsed(text: str) -> Any:
@@ -55,33 +58,33 @@ def parsed(text: str) -> Any:
 
 
 def test_golden_text(diff: Diff) -> None:
-    check_golden(GOLDEN / "diff-80.txt", diff_text(diff, 80, PLAIN))
-    check_golden(GOLDEN / "diff-120.txt", diff_text(diff, 120, PLAIN))
-    words = diff_text(diff, 60, ASCII)
+    check_golden(GOLDEN / "diff-80.txt", report(diff, "text"))
+    check_golden(GOLDEN / "diff-120.txt", report(diff, "text", look=Look(120, False, False)))
+    words = report(diff, "text", look=Look(60, True, False))
     assert words.isascii() and max(map(len, words.splitlines())) <= 60
 
 
 def test_text_keeps_to_its_limit(diff: Diff) -> None:
-    words = diff_text(diff, 80, PLAIN, limit=1)
+    words = report(diff, "text", 1)
     assert "1 of 3 changed, 2 the same within the noise" in words and "copy.812    " not in words
-    assert "\x1b[" in diff_text(diff, 80, PLAIN, color=True)
+    assert "\x1b[" in report(diff, "text", look=Look(80, False, True))
 
 
 def test_golden_markdown(diff: Diff) -> None:
-    check_golden(GOLDEN / "diff.md", diff_markdown(diff, regression=regression(diff, 0.05)))
+    check_golden(GOLDEN / "diff.md", report(diff, "md", judged=regression(diff, 0.05)))
 
 
 def test_golden_csv(diff: Diff) -> None:
-    text = diff_csv(diff)
+    text = report(diff, "csv")
     check_golden(GOLDEN / "diff.csv", text)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["mark"] for row in rows] == ["new", "gone", "more", "same", "same"]
     assert rows[0]["before_ms"] == "" and float(rows[0]["after_ms"]) == 21.7 and rows[2]["old_name"] == "fusion.41"
-    assert len(diff_csv(diff, 2).splitlines()) == 3
+    assert len(report(diff, "csv", 2).splitlines()) == 3
 
 
 def test_json(diff: Diff) -> None:
-    document = parsed(diff_json(diff, regression=regression(diff, 0.05)))
+    document = parsed(report(diff, "json", judged=regression(diff, 0.05)))
     assert document["schema"] == "tpuprof.diff/1" and document["basis"] == "step"
     assert document["before"]["name"] == "run_a" and document["after"]["odd_step_count"] == 2
     typical = document["steps"]["typical"]
@@ -93,7 +96,7 @@ def test_json(diff: Diff) -> None:
     assert (first["name"], first["mark"], first["before_ms"], first["change_ms"]) == ("all-gather.3", "new", None, 21.7)
     assert gone["after_ms"] is None and gone["change_ms"] == -5 and gone["occurrences"] == {"before": 1, "after": None}
     assert document["regression"]["outcome"] == "slower" and document["verdict"]["mark"] == "more"
-    assert len(parsed(diff_json(diff, 2))["ops"]) == 2 and "regression" not in parsed(diff_json(diff))
+    assert len(parsed(report(diff, "json", 2))["ops"]) == 2 and "regression" not in parsed(report(diff, "json"))
 
 
 def nulls(value: object, path: str = "") -> set[str]:
@@ -112,7 +115,7 @@ def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
         diff_of(tmp_path / "bare", bare, SLOWER),
         diff_of(tmp_path / "none", replace(bare, steps=[]), BASE),
     ):
-        document = parsed(diff_json(found))
+        document = parsed(report(found, "json"))
         unknown = document.pop("unknown")
         assert nulls(document) <= unknown.keys()
         assert "the profile does not tell" not in unknown.values()

@@ -11,9 +11,8 @@ from tests.parsers.diff.build import example
 from tests.support.app.stage import ENVIRONMENT, check_golden
 from tests.support.app.stand import frame, on_stand, play
 from tpuprof.parsers.diff.model import Diff
-from tpuprof.tui.pages.diff.app import DiffApp
-from tpuprof.tui.pages.diff.draw.table import VIEWS
-from tpuprof.tui.pages.diff.screen import DiffScreen
+from tpuprof.tui.pages.diff.changes import VIEWS
+from tpuprof.tui.pages.diff.screen import DiffApp, DiffScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
 

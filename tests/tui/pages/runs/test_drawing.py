@@ -16,17 +16,15 @@ from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
-    NOT_YET,
     ORDERS,
     RunOrder,
-    RunRow,
     detail_lines,
     list_lines,
     matching,
     newest_first,
     ordered,
-    short_age,
 )
+from tpuprof.tui.pages.runs.fields import NOT_YET, RunRow, short_age
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}

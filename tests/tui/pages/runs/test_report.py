@@ -5,25 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from tests.support.documents import nulls
 from tests.support.made.runs import RUNS, facts_of
+from tests.support.reports import LOOK, printed
 from tpuprof.parsers.files.logdir import Logdir
-from tpuprof.tui.draw.spans import ASCII, BLOCK
-from tpuprof.tui.pages.runs.report_csv import runs_csv
-from tpuprof.tui.pages.runs.report_json import runs_json
-from tpuprof.tui.pages.runs.report_markdown import runs_markdown
-from tpuprof.tui.pages.runs.report_text import runs_text
+from tpuprof.parsers.session.run_facts import RunFacts
+from tpuprof.tui.pages.runs.report import REPORT, Runs
+from tpuprof.tui.report.page import Format, Look
 
 LOGDIR = Logdir("~/logs", RUNS, (), ())
 FACTS = {run.path: facts_of(run) for run in RUNS}
 
 
+def report(form: Format, facts: Mapping[str, RunFacts] | None, look: Look = LOOK) -> str:
+    return printed(REPORT, Runs(LOGDIR, RUNS, facts), RUNS[0], form, look)
+
+
 def test_json() -> None:
-    document = json.loads(runs_json(LOGDIR, RUNS, FACTS))
+    document = json.loads(report("json", FACTS))
     first, second, third, _ = document["runs"]
     assert (first["device_type"], first["host_core_count"], first["step_time_ps"]) == ("TPU v5 Lite", 4, 246 * 10**9)
     assert first["modules"] == ["jit_train_step", "jit_eval_step"] and first["module_count"] == 9
@@ -35,20 +39,20 @@ def test_json() -> None:
 
 
 def test_json_of_runs_that_nobody_looked_at() -> None:
-    document = json.loads(runs_json(LOGDIR, RUNS, {}))
+    document = json.loads(report("json", {}))
     assert set(document["unknown"].values()) == {"not looked at"}
-    assert "device_type" not in json.loads(runs_json(LOGDIR, RUNS))["runs"][0]
+    assert "device_type" not in json.loads(report("json", None))["runs"][0]
 
 
 def test_csv() -> None:
-    rows = list(csv.DictReader(io.StringIO(runs_csv(RUNS, FACTS))))
+    rows = list(csv.DictReader(io.StringIO(report("csv", FACTS))))
     assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["step_time_ps"] == "246000000000"
     assert (rows[2]["device_type"], rows[2]["host_core_count"]) == ("", "")
-    assert len(next(csv.reader(io.StringIO(runs_csv(RUNS, {}))))) == len(rows[0])
+    assert len(next(csv.reader(io.StringIO(report("csv", {}))))) == len(rows[0])
 
 
 def test_markdown() -> None:
-    lines = runs_markdown(LOGDIR, RUNS, FACTS).splitlines()
+    lines = report("md", FACTS).splitlines()
     assert lines[2].endswith("| problems | step time | device | modules |")
     assert lines[4].endswith("|  | 246 ms | TPU v5 Lite | jit_train_step, jit_eval_step |")
     assert lines[6].endswith("|  |  |  |") and {line.count(" | ") for line in lines[2:8]} == {7}
@@ -58,12 +62,12 @@ def test_markdown() -> None:
 def test_text(width: int) -> None:
     hostile = replace(facts_of(RUNS[0]), device_type="TPU\x1b[31m " + "v" * 40, modules=("名\n" * 200,))
     for facts in (FACTS, {**FACTS, RUNS[0].path: hostile}, {}):
-        for glyphs in (BLOCK, ASCII):
-            lines = runs_text(LOGDIR, RUNS, width, glyphs, facts=facts).splitlines()
+        for ascii_only in (False, True):
+            lines = report("text", facts, Look(width, ascii_only, False)).splitlines()
             assert all(len(line) <= width for line in lines)
             assert all(line.isprintable() for line in lines)
             assert sum("train/2025" in line for line in lines) == 1
-    text = runs_text(LOGDIR, RUNS, width, BLOCK, facts=FACTS)
+    text = report("text", FACTS, Look(width, False, False))
     assert ("246 ms" in text, "TPU v5 Lite" in text, "jit_train_step" in text) == (
         width >= 70,
         width >= 88,

@@ -27,7 +27,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, headed, joined, main_table, table
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, table
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import heading, page_text
 
@@ -155,7 +155,7 @@ def markdown(memory: ModuleMemory, asked: Asked) -> str:
     buffers = memory.buffers(rows[: asked.most_rows or None])
     title = f"{len(buffers)} of {len(rows)}" if len(buffers) < len(rows) else f"{len(rows)}"
     cells = markdown_rows(BUFFERS, buffers, range(len(buffers)))
-    lines += ["", f"## Buffers at the peak ({title})", "", *headed(BUFFERS, cells)]
+    lines += ["", f"## Buffers at the peak ({title})", "", *fields_table(BUFFERS, cells)]
     if len(page.modules) > 1:
         every = range(len(page.modules))
         lines += main_table(f"Modules ({len(page.modules)})", MODULES, page.modules, every, len(every))

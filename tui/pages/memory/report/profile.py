@@ -40,7 +40,7 @@ from tpuprof.tui.report.fields import (
     table_records,
 )
 from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, headed, joined
+from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import heading, page_text
 
@@ -129,12 +129,12 @@ def markdown(content: MemoryOverTime, asked: Asked) -> str:
     lines += [f"- warning: {escaped(warning)}" for warning in page.warnings]
     if not allocators:
         return joined([*lines, "", escaped(page.why_empty or UNKNOWN)])
-    lines += ["", *headed(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
+    lines += ["", *fields_table(ALLOCATORS, markdown_rows(ALLOCATORS, allocators, range(len(allocators))))]
     for allocator in allocators:
         lines += ["", f"## In use at the peak: {escaped(allocator.label)}", ""]
         lines += [escaped(allocator.flat), ""] if allocator.flat else []
         rows = markdown_rows(AT_PEAK, allocator, _rows(allocator, asked))
-        lines += headed(AT_PEAK, rows) if rows else []
+        lines += fields_table(AT_PEAK, rows) if rows else []
     if any(allocator.unknown for allocator in allocators):
         lines += ["", "## Unknown", ""]
     for allocator in allocators:

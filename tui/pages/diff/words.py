@@ -1,17 +1,115 @@
-"""The answer in a sentence: how much slower or faster, by what, and what of it is noise."""
+"""Words of a comparison: changes with sign and unit, what a mark is called, and the verdict in a sentence."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.diff.model import Change, Diff, Mark
 from tpuprof.parsers.diff.noise import RESOLUTION
-from tpuprof.tui.draw.format import duration
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.format import UNKNOWN, duration, significant
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import BLOCK, Glyphs
-from tpuprof.tui.pages.diff.draw.words import noise_words, per_unit, plus_minus, relative, signed
+from tpuprof.tui.draw.spans import StyleKey
+
+Kind = Literal["time", "bytes", "percent"]
+"""What a figure counts: picoseconds, bytes, or percent of something."""
+
+MARK_WORDS: dict[Mark, str] = {
+    "same": "same",
+    "more": "more",
+    "less": "less",
+    "new": "new",
+    "gone": "gone",
+    "unknown": "?",
+}
+
+MARK_STYLES: dict[Mark, StyleKey] = {
+    "same": "dim",
+    "more": "bad",
+    "less": "good",
+    "new": "bad",
+    "gone": "good",
+    "unknown": "text",
+}
+
+
+def plus_minus(ascii_only: bool) -> str:
+    """The sign before a noise."""
+    return "+-" if ascii_only else "±"
+
+
+def figure(value: float | None, kind: Kind, ascii_only: bool) -> str:
+    """A figure with its unit."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if kind == "bytes":
+        return binary_size(round(value))
+    return f"{value:.1f}%" if kind == "percent" else duration(value, ascii_only)
+
+
+def side_figure(change: Change, value: float | None, kind: Kind, ascii_only: bool, absent: str) -> str:
+    """A figure of one run; other words where that run has none of it at all, which is not the same as unknown."""
+    return absent if value is None and change.mark != "unknown" else figure(value, kind, ascii_only)
+
+
+def signed(value: float | None, kind: Kind, ascii_only: bool) -> str:
+    """A change with its sign and unit: ``+217 ms``, ``-5.00 ms``, ``0``; of percentages ``+1.2 pp``."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if kind == "percent":
+        return f"{value:+.1f} pp" if abs(value) >= 0.05 else "0 pp"
+    text = figure(abs(value), kind, ascii_only)
+    return text if not value else f"{'+' if value > 0 else '-'}{text}"
+
+
+def relative(change: Change) -> str:
+    """A change as a percentage of what was: ``+11.6%``; ``new`` and ``gone`` have none."""
+    value = change.relative
+    if change.mark in ("new", "gone") or change.delta is None:
+        return ""
+    return "" if value is None or not math.isfinite(value) else signed_percent(100 * value)
+
+
+def signed_percent(value: float) -> str:
+    """``+11.6%``, ``-100%``, ``<0.1%`` of nearly nothing, ``+12.5x`` of ten times more: six cells at most."""
+    if value >= 999.5:
+        return f"+{significant(value / 100)}x"
+    if 0 < abs(value) < 0.05:
+        return "<0.1%"
+    if not value:
+        return "0%"
+    return f"{value:+.1f}%" if abs(value) < 99.95 else f"{value:+.0f}%"
+
+
+def noise_words(change: Change, ascii_only: bool) -> str:
+    """The noise relative to what was, as ``±1.1%``; unknown where it is unknown."""
+    base = change.before if change.before else change.after
+    if change.noise is None or not base:
+        return UNKNOWN
+    value = 100 * change.noise / abs(base)
+    return f"{plus_minus(ascii_only)}{value:.1f}%" if value >= 0.05 else f"{plus_minus(ascii_only)}0.1%"
+
+
+def noise_time(change: Change, ascii_only: bool) -> str:
+    """The noise as a time, ``±492 µs``."""
+    return UNKNOWN if change.noise is None else f"{plus_minus(ascii_only)}{duration(change.noise, ascii_only)}"
+
+
+def per_unit(diff: Diff) -> str:
+    """What times are divided by, in words: ``a step``, ``a run of jit_step``, ``in the whole capture``."""
+    if diff.basis == "capture":
+        return "in the whole capture"
+    one, other = diff.before.unit_name, diff.after.unit_name
+    if diff.basis == "step":
+        return "a step"
+    return f"a {one}" if one == other else "a module run"
+
+
+# --- the verdict
 
 _MOST_NAMED = 3
 _LEAST_SHARE = 0.1
@@ -45,10 +143,9 @@ def headline_mark(diff: Diff) -> Mark:
     return (diff.steps.typical if diff.steps is not None else diff.total).mark
 
 
-def verdict(diff: Diff, glyphs: Glyphs = BLOCK) -> str:
+def verdict(diff: Diff, ascii_only: bool = False) -> str:
     """One to three sentences, in one line without control characters."""
-    ascii_only = glyphs.name == "ascii"
-    sentences = [_main(diff, glyphs)]
+    sentences = [_main(diff, ascii_only)]
     if not diff.different and diff.steps is not None and diff.steps.odd.is_beyond_noise:
         odd = diff.steps.odd
         counts = [f"{side.odd_count} of {len(side.step_ps)}" for side in (diff.before, diff.after)]
@@ -57,8 +154,7 @@ def verdict(diff: Diff, glyphs: Glyphs = BLOCK) -> str:
     return clean(" ".join(sentences), ascii_only)
 
 
-def _main(diff: Diff, glyphs: Glyphs) -> str:
-    ascii_only = glyphs.name == "ascii"
+def _main(diff: Diff, ascii_only: bool) -> str:
     change = diff.steps.typical if diff.steps is not None else diff.total
     if change.delta is None or not (change.before or change.after):
         return _nothing(diff)
@@ -69,7 +165,7 @@ def _main(diff: Diff, glyphs: Glyphs) -> str:
     if change.mark == "same":
         if change.noise is None:
             return f"The same: {before} {per} in both; what is noise is unknown."
-        within = noise_words(change, glyphs)
+        within = noise_words(change, ascii_only)
         return f"The same within {within}: {before} {per} before, {after} after.{_all_the_same(diff, ascii_only)}"
     size = f"{signed(change.delta, 'time', ascii_only)} {per} ({relative(change)})"
     if change.noise is None:
@@ -77,7 +173,7 @@ def _main(diff: Diff, glyphs: Glyphs) -> str:
         reasons = _named(diff, change, ascii_only)[0]
         return f"{words}. Most of it: {reasons}." if reasons else f"{words}."
     named, rest, others = _named(diff, change, ascii_only)
-    noise = f"{plus_minus(glyphs)}{duration(change.noise, ascii_only)}"
+    noise = f"{plus_minus(ascii_only)}{duration(change.noise, ascii_only)}"
     if not named:
         return f"{size}, beyond the noise ({noise}): spread over many ops, none of which is beyond its own."
     left = signed(rest, "time", ascii_only)
@@ -105,10 +201,10 @@ def _where(others: Sequence[Part]) -> str:
         word: sum(part.kind == word and part.delta != 0 for part in others)
         for word in ("op", "category", _IDLE, _WAITING)
     }
-    found = [counted(counts["op"], "other op")] if counts["op"] else []
-    found += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
-    found += [word for word in (_IDLE, _WAITING) if counts[word]]
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    places = [counted(counts["op"], "other op")] if counts["op"] else []
+    places += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
+    places += [word for word in (_IDLE, _WAITING) if counts[word]]
+    return " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
 
 
 def _nothing(diff: Diff) -> str:
@@ -147,13 +243,13 @@ def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, li
 
 def _largest(parts: Sequence[Part], whole: float, change: Change) -> list[Part]:
     """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
-    found = [
+    largest = [
         part
         for part in parts
         if (part.change.is_beyond_noise or change.noise is None) and abs(part.delta) >= _LEAST_SHARE * abs(whole) > 0
     ]
-    found.sort(key=lambda part: (-abs(part.delta), part.name))
-    return found[:_MOST_NAMED]
+    largest.sort(key=lambda part: (-abs(part.delta), part.name))
+    return largest[:_MOST_NAMED]
 
 
 def _listed(parts: Sequence[Part], ascii_only: bool) -> str:

@@ -1,1 +1,0 @@
-"""Draws two runs compared."""

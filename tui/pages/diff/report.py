@@ -1,0 +1,238 @@
+"""The report on a comparison, in every format.
+
+JSON has the schema ``tpuprof.diff/1``; beside the fields and figures it holds `before` and `after`, the two runs, and
+where it is asked for `regression`: `{allowed_fraction, outcome, sentence}`. With `between_cores` the classes add up to
+the typical step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.diff.model import Diff
+from tpuprof.parsers.diff.regression import Regression
+from tpuprof.tui.draw.layout import fit, rule, wrap
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages.diff.changes import HIDING, Changes, Entry, ViewName, entries, step_changes
+from tpuprof.tui.pages.diff.drawing import (
+    caution_lines,
+    figure_lines,
+    histogram_lines,
+    remark_lines,
+    shown,
+    sides_lines,
+    table_lines,
+    table_title,
+    verdict_lines,
+)
+from tpuprof.tui.pages.diff.fields import (
+    CATEGORIES,
+    CHANGES,
+    CLASSES,
+    FIGURES,
+    KEY_FIGURES,
+    MODULES,
+    ONE_SIDED,
+    OPS,
+    SIDE,
+    STEP_COLUMNS,
+)
+from tpuprof.tui.pages.diff.words import headline_mark, per_unit, verdict
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.fields import (
+    columns,
+    figure_reasons,
+    figure_values,
+    first,
+    markdown_rows,
+    reasons,
+    table_records,
+)
+from tpuprof.tui.report.json import document, schema
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
+from tpuprof.tui.report.page import CommandReport, Look
+from tpuprof.tui.report.text import heading, page_text
+
+MOST_OPS = 20
+"""Ops in Markdown, a comment on a pull request, where nothing else is asked for."""
+
+_HEADLINES = {"same": "Same", "more": "Slower", "less": "Faster", "unknown": "Can't tell", "new": "New", "gone": "Gone"}
+_TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "memory", "figures")
+_TITLES: dict[ViewName, str] = {"categories": "Categories", "ops": "Ops"}
+"""Tables of what changed only, under a title of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A comparison, and what is said of a regression where that is asked for."""
+
+    diff: Diff
+    regression: Regression | None = None
+
+
+# --- JSON and CSV
+
+
+def json(content: Judged, _: Look, limit: int) -> str:
+    """All of the comparison; at most `limit` ops, 0 for all."""
+    diff, regression = content.diff, content.regression
+    head = {
+        "schema": schema("diff"),
+        "before": figure_values(SIDE, diff.before),
+        "after": figure_values(SIDE, diff.after),
+        "warnings": list(diff.warnings),
+    }
+    body = figure_values(FIGURES, diff)
+    if diff.steps is None:
+        body["steps"] = None
+    for fields in (CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES):
+        rows = first(fields.length(diff), limit if fields is OPS else 0)
+        body[fields.key] = table_records(fields, diff, rows)
+    if regression is not None:
+        body["regression"] = {
+            "allowed_fraction": regression.allowed,
+            "outcome": regression.outcome,
+            "sentence": regression.sentence,
+        }
+    return document(head, body, _reasons(diff))
+
+
+def _reasons(diff: Diff) -> dict[str, str]:
+    """Why something is null, by dotted key; what the comparison says of it goes before what the fields say."""
+    why = dict(diff.unknown)
+    for name, side in (("before", diff.before), ("after", diff.after)):
+        why |= {f"{name}.{key}": reason for key, reason in figure_reasons(SIDE).items()}
+        if side.why_no_steps:
+            why[f"{name}.step_time_ms"] = side.why_no_steps
+    times = figure_reasons(FIGURES)
+    for fields in (CLASSES, CATEGORIES, OPS):
+        times |= reasons(fields.fields, f"{fields.key}[]", {})
+    if "ops" in diff.unknown:
+        for key, reason in times.items():
+            if reason == ONE_SIDED and key.endswith("_ms"):
+                times[key] = diff.unknown["ops"]
+    problem = next((module.problem for module in diff.modules if module.problem), ONE_SIDED)
+    memory = dict.fromkeys(reasons(MODULES.fields, "modules[]", {}), problem)
+    why |= {**times, **memory, **reasons(KEY_FIGURES.fields, "figures[]", {})}
+    for side_name in ("before", "after"):
+        ends = f".{side_name}"
+        reasons_of_side = {
+            reason for key, reason in diff.unknown.items() if key.startswith("figures.") and key.endswith(ends)
+        }
+        if reasons_of_side:
+            why[f"figures[].{side_name}_percent"] = "; ".join(sorted(reasons_of_side))
+    return why
+
+
+def csv(content: Judged, _: Look, limit: int) -> str:
+    """A line an op, the largest change first; at most `limit`, 0 for all."""
+    shown_columns = columns(OPS, content.diff, first(len(content.diff.ops), limit), OPS.csv)
+    shown_columns["hlo_changed"] = ["yes" if is_changed else "no" for is_changed in shown_columns["hlo_changed"]]
+    return csv_table(tuple(shown_columns), zip(*shown_columns.values(), strict=True))
+
+
+# --- Markdown
+
+
+def markdown(content: Judged, _: Look, limit: int) -> str:
+    """The verdict, a table of steps, what changed; at most `limit` ops, 20 for 0."""
+    diff, regression = content.diff, content.regression
+    title = "Different programs" if diff.different else _HEADLINES[headline_mark(diff)]
+    lines = [f"### {title}: {escaped(diff.before.name)} → {escaped(diff.after.name)}", ""]
+    lines += [escaped(verdict(diff)), ""]
+    if regression is not None and regression.sentence:
+        lines += [f"**{escaped(regression.sentence)}**", ""]
+    lines += [f"- warning: {escaped(sentence)}" for sentence in diff.warnings]
+    for name, side in (("A", diff.before), ("B", diff.after)):
+        what = [side.device_type or "no device", counted(side.core_count, "core"), counted(len(side.hosts), "host")]
+        what.append(counted(len(side.step_ps), "step") + (f", {side.odd_count} odd" if side.odd_count else ""))
+        simulated = ", **times are simulated**" if side.simulated else ""
+        lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
+    lines += ["", *_steps(diff)]
+    lines += _section(diff, f"Where time goes, {per_unit(diff)} on the mean core", _rows(diff, "time", False))
+    ops = _rows(diff, "ops", True)
+    kept = ops[: limit or MOST_OPS]
+    title = f"Ops that changed ({len(kept)} of {len(ops)})" if len(kept) < len(ops) else "Ops that changed"
+    lines += _section(diff, title, kept)
+    memory = [row for row in _rows(diff, "memory", False) if {row.change.before, row.change.after} != {None}]
+    lines += _section(diff, "HBM of compiled modules", memory)
+    lines += _section(diff, "Figures", _rows(diff, "figures", False))
+    unknown = [f"{key}: {why}" for key, why in diff.unknown.items()]
+    unknown += [f"HBM of {module.name}: {module.problem}" for module in diff.modules if module.problem]
+    lines += ["", "Unknown:", ""] if unknown else []
+    lines += [f"- {escaped(sentence)}" for sentence in unknown]
+    return joined(lines)
+
+
+def _rows(diff: Diff, view: ViewName, hides_same: bool) -> tuple[Entry, ...]:
+    return shown(diff, entries(diff, view), hides_same=hides_same)
+
+
+def _steps(diff: Diff) -> list[str]:
+    """A table of the step times; nothing without steps."""
+    steps = Changes(diff, step_changes(diff))
+    if not steps.rows:
+        return []
+    (typical, *figures), *others = markdown_rows(CHANGES, steps, range(len(steps)), STEP_COLUMNS)
+    cells = [[f"{typical} step", *figures], *others]
+    return table(("steps", "A", "B", "change", "", "noise", ""), "lrrrrrl", cells)
+
+
+def _section(diff: Diff, title: str, rows: Sequence[Entry]) -> list[str]:
+    """A table under its title; nothing for no rows."""
+    cells = markdown_rows(CHANGES, Changes(diff, rows), range(len(rows)))
+    return ["", f"**{escaped(title)}**", "", *fields_table(CHANGES, cells)] if rows else []
+
+
+# --- text
+
+
+def text(content: Judged, look: Look, limit: int) -> str:
+    """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
+    diff, glyphs = content.diff, look.glyphs
+
+    def lines(width: int) -> list[Line]:
+        title = f"{diff.before.name} {glyphs.arrow} {diff.after.name}"
+        lines = [heading(title, "B compared with A", width, glyphs)]
+        lines += verdict_lines(diff, width, glyphs)
+        lines += sides_lines(diff, width, glyphs) + caution_lines(diff, width, glyphs)
+        if diff.steps is not None:
+            lines += [rule("Steps", width, glyphs), *figure_lines(diff, width, glyphs)]
+            lines += histogram_lines(diff, width, glyphs)
+        for name in _TABLES:
+            lines += _table(diff, name, width, glyphs, limit)
+        notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
+        if notes or diff.unknown:
+            lines.append(rule("Notes, and what the profiles cannot tell", width, glyphs))
+            for letter, note in notes:
+                lines += wrap(note, width, "text", glyphs, [(f" {letter} ", "warn")])
+            for key, why in diff.unknown.items():
+                lines += wrap(f"{key}: {why}", width, "dim", glyphs, [(" ? ", "dim")])
+        return lines
+
+    return page_text(lines, look)
+
+
+def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -> list[Line]:
+    """A table under its heading: of ops and categories only what changed; none at all for an empty one."""
+    every = entries(diff, name)
+    if not every:
+        return []
+    rows = shown(diff, every, hides_same=name in HIDING)
+    kept = rows[:limit] if limit and name == "ops" else rows
+    words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
+    words += [f"{len(every) - len(rows):,} the same within the noise"] if len(rows) < len(every) else []
+    title = rule(_TITLES.get(name) or table_title(diff, name), width, glyphs, ", ".join(words))
+    if not kept:
+        return [title, fit([(" none changed", "dim")], width, glyphs)]
+    return [title, *table_lines(diff, kept, width, glyphs), *remark_lines(diff, name, width, glyphs)]
+
+
+REPORT = CommandReport(
+    read=Judged,
+    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+    tables=(CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES, CHANGES),
+    figures=FIGURES,
+)

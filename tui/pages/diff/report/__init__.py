@@ -1,1 +1,0 @@
-"""Reports of two runs compared."""

@@ -1,0 +1,301 @@
+"""The quantities of a run's hosts, and of the steps that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, Part
+from tpuprof.tui.draw.format import UNKNOWN, count
+from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
+from tpuprof.tui.report.units import COUNT, NAMES, PERCENT, TIME_MS, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+_WHY = "the profile of the host does not tell"
+_NO_STEPS = "the host has no steps"
+_LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
+"""Cells of columns, by unit or by title, where these are more than the title's."""
+
+_OF_STEPS = Unit("text", plain, lambda pair, _: UNKNOWN if pair[0] is None else f"{count(pair[0])} of {count(pair[1])}")
+
+
+def _slowest_cells(page: HostsPage, _: Glyphs) -> Cells:
+    """In how many steps each host is the slowest, that of the straggler marked."""
+
+    def cell(at: int) -> Span:
+        number = page.rows[at].slowest_in
+        style: Key = "bad" if page.straggler == at else "text" if number else "dim"
+        return count(number), style
+
+    return each(cell)
+
+
+def _of_row(read: Callable[[HostRow], Any]) -> Callable[[HostsPage, Rows], list[Any]]:
+    return lambda page, rows: [read(page.rows[row]) for row in rows]
+
+
+def _column(unit: Unit, title: str, sort: str) -> OnScreen[HostsPage]:
+    """A column of figures, dim where they are unknown."""
+    width = max(len(title), *(_LEAST_WIDTHS.get(name, 0) for name in (unit.name, title)))
+    return OnScreen(sort, title, width, style=lambda value: "dim" if value is None else "text")
+
+
+def _known(
+    attribute: str, key: str, unit: Unit, meaning: str, title: str = "", sort: str = "", null: str = _WHY
+) -> tuple[str, Field[HostsPage]]:
+    """A field of an attribute of `HostRow`, under which `HostsPage.unknown` says why it is unknown."""
+    screen = _column(unit, title, sort) if title else None
+    return attribute, Field(key, unit, _of_row(attrgetter(attribute)), meaning, null, title, screen)
+
+
+def _step_time(
+    name: str, unit: Unit, meaning: str, title: str = "", heading: str = "", attribute: str = ""
+) -> tuple[str, Field[HostsPage]]:
+    """A field of the summary over a host's own steps."""
+    read = attrgetter(attribute or name)
+    of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
+    screen = _column(unit, title, title) if title else None
+    key, words = f"step_time_ms.{name}", f"{meaning} of its own steps"
+    return "step_time", Field(key, unit, of_row, words, _NO_STEPS, heading or title, screen)
+
+
+def _part(at: int, part: str) -> tuple[str, Field[HostsPage]]:
+    """A field of what a mean common step is made of."""
+    read = _of_row(lambda row: None if row.known_parts_ps is None else row.known_parts_ps[at])
+    return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
+
+
+_HOST: Field[HostsPage] = Field(
+    "host",
+    VERBATIM,
+    _of_row(attrgetter("host")),
+    "its name",
+    heading="host",
+    screen=OnScreen("host", "host", 4, style=lambda _: "strong", cut=cut, fixed=True),
+    sort=lambda page: np.arange(len(page.rows)),
+)
+_SLOWEST_IN: Field[HostsPage] = Field(
+    "slowest_in_steps",
+    COUNT,
+    _of_row(attrgetter("slowest_in")),
+    "in how many common steps its own time is longer than that of every other host",
+    _WHY,
+    screen=OnScreen("slowest", "slowest", 7, cells=_slowest_cells),
+)
+
+_OWN = "mean time of a common step that its slowest core does not wait in collectives"
+_COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
+_INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
+_WAIT = "share of its mean step that it waits in collectives for cores that come later"
+_JSON = (
+    ("host", _HOST),
+    _known("device_type", "device_type", VERBATIM, "the type of its device"),
+    _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
+    _step_time("average", TIME_MS, "mean", attribute="average_ps"),
+    _step_time("standard_deviation", TIME_MS, "standard deviation", attribute="standard_deviation_ps"),
+    _step_time("median", TIME_MS, "median", "median", "step, median", attribute="median_ps"),
+    _step_time("minimum", TIME_MS, "the shortest", attribute="minimum_ps"),
+    _step_time("maximum", TIME_MS, "the longest", "longest", attribute="maximum_ps"),
+    _step_time("count", COUNT, "number", "steps"),
+    _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
+    _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
+    _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time", "own"),
+    ("slowest_in", _SLOWEST_IN),
+    _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
+    *(_part(at, part) for at, part in enumerate(PARTS)),
+    _known("idle_percent", "device_idle_percent", PERCENT, "share of its cores' time without an op", "idle of capture"),
+    _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
+    _known("collective_percent", "collective_percent", PERCENT, "share of its mean step in collectives"),
+    _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait", "wait"),
+    _known("duty_percent", "device_duty_cycle_percent", PERCENT, "duty cycle of its chips", "duty", "duty"),
+    _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
+    _known("hbm_percent", "hbm_utilization_percent", PERCENT, "use of HBM bandwidth, by hardware counters", "HBM"),
+    _known("profile_duration_ps", "profile_duration_ms", TIME_MS, "how long was profiled"),
+    _known("problems", "problems", NAMES, "what is wrong with its file, or missing in it", null=""),
+)
+"""The fields of JSON in its order, each with the attribute of `HostRow` that it is of."""
+
+KEYS = {
+    **{attribute: field.key for attribute, field in _JSON},
+    "step_time": "step_time_ms",
+    "parts_ps": "breakdown_ms",
+    "parts_ps.input": "breakdown_ms.input",
+}
+"""What `HostsPage.unknown` says why by, and the key in JSON."""
+
+_IDLE = "share of its mean step without any op and without waiting for input"
+_OTHERS = (
+    Field(
+        "slowest_of_steps",
+        _OF_STEPS,
+        _of_row(lambda row: (row.slowest_in, row.common_steps)),
+        "in how many of the common steps it is the slowest",
+        heading="slowest in",
+    ),
+    _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
+)
+
+BREAKDOWN = ("host", *(f"breakdown_ms.{part}" for part in PARTS))
+"""What Markdown shows of where a mean step goes."""
+
+HOSTS: Table[HostsPage] = Table(
+    "hosts",
+    (*(field for _, field in _JSON), *_OTHERS),
+    lambda page: len(page.rows),
+    json=tuple(field.key for _, field in _JSON),
+    markdown=(
+        "host",
+        "core_count",
+        "step_time_ms.median",
+        "step_time_ms.maximum",
+        "own_time_ms",
+        "slowest_of_steps",
+        "cost_ms",
+        "collective_wait_percent",
+        "input_percent",
+        "step_idle_percent",
+        "device_idle_percent",
+        "device_duty_cycle_percent",
+    ),
+    screen=(
+        "host",
+        "own_time_ms",
+        "slowest_in_steps",
+        "step_time_ms.median",
+        "collective_wait_percent",
+        "input_percent",
+        "step_idle_percent",
+        "step_time_ms.maximum",
+        "step_time_ms.count",
+        "cost_ms",
+        "core_count",
+        "device_duty_cycle_percent",
+        "mxu_utilization_percent",
+        "hbm_utilization_percent",
+        "device_idle_percent",
+    ),
+)
+
+LEFT_OUT: Table[HostsPage] = Table(
+    "left_out",
+    (
+        Field("host", VERBATIM, lambda page, rows: [page.left_out[row].host for row in rows], "its name"),
+        Field("reason", VERBATIM, lambda page, rows: [page.left_out[row].reason for row in rows], "why it is left out"),
+    ),
+    lambda page: len(page.left_out),
+    json=("host", "reason"),
+)
+
+FIGURES: tuple[Figure[HostsPage], ...] = (
+    Figure("verdict", VERBATIM, attrgetter("verdict"), "straggler, even, uneven or unknown"),
+    Figure("statement", VERBATIM, attrgetter("statement"), "the verdict in a sentence"),
+    Figure(
+        "straggler",
+        VERBATIM,
+        lambda page: None if page.straggler is None else page.rows[page.straggler].host,
+        "the host that holds up the others",
+        "no single host holds up the others",
+    ),
+)
+
+
+# --- the common steps
+
+
+def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
+    """The host with the longest own time in each step, None where several have it."""
+    is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
+    names = [page.rows[steps.rows[at]].host for at in steps.slowest.tolist()]
+    return [name if alone else None for name, alone in zip(names, is_alone, strict=True)]
+
+
+def hosts_of(page: HostsPage, steps: HostSteps) -> list[list[StepHost]]:
+    """Every step on each host."""
+    names = [page.rows[row].host for row in steps.rows]
+    times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
+    return [list(zip(names, durations, owns, strict=True)) for durations, owns in times]
+
+
+def cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
+    """Every step on each core, without the time of input where nothing tells of it."""
+    is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
+    return [
+        [
+            (name, {**dict(zip(PARTS, parts, strict=True)), **({} if is_known else {"input": None})})
+            for name, is_known, parts in zip(steps.core_names, is_input_known, cores, strict=True)
+        ]
+        for cores in steps.parts_ps.swapaxes(0, 1).tolist()
+    ]
+
+
+def _of_steps(read: Callable[[HostsPage, HostSteps], Sequence[Any]]) -> Callable[[HostsPage, Rows], list[Any]]:
+    def of_rows(page: HostsPage, rows: Rows) -> list[Any]:
+        values = read(page, page.steps) if page.steps is not None else ()
+        return [values[row] for row in rows]
+
+    return of_rows
+
+
+STEPS: Table[HostsPage] = Table(
+    "steps",
+    (
+        Field("name", VERBATIM, _of_steps(lambda _, steps: steps.names), "its name, or number"),
+        Field(
+            "duration_ms",
+            TIME_MS,
+            _of_steps(lambda _, steps: steps.duration_ps.max(axis=0).tolist()),
+            "how long it takes on the slowest core of all",
+        ),
+        Field(
+            "slowest_host",
+            VERBATIM,
+            _of_steps(_slowest_hosts),
+            "the host with the longest own time",
+            "several hosts take equally long",
+        ),
+    ),
+    lambda page: 0 if page.steps is None else len(page.steps),
+    json=("name", "duration_ms", "slowest_host"),
+)
+
+StepHost = tuple[str, int, int]
+"""Host, duration of a step, and of that its own time, in picoseconds."""
+StepCore = tuple[str, dict[Part, int | None]]
+"""Core, and its time by what it does in a step, in picoseconds."""
+
+STEP_HOSTS: Table[list[StepHost]] = Table(
+    "hosts",
+    (
+        Field("host", VERBATIM, lambda hosts, rows: [hosts[row][0] for row in rows], "its name"),
+        Field("duration_ms", TIME_MS, lambda hosts, rows: [hosts[row][1] for row in rows], "how long its step takes"),
+        Field("own_time_ms", TIME_MS, lambda hosts, rows: [hosts[row][2] for row in rows], "that without waiting"),
+    ),
+    len,
+    json=("host", "duration_ms", "own_time_ms"),
+    places=("steps[].hosts[]",),
+)
+
+
+def _part_of_core(part: Part) -> Field[list[StepCore]]:
+    null = "nothing tells how long it waits for input" if part == "input" else ""
+    return Field(part, TIME_MS, lambda cores, rows: [cores[row][1][part] for row in rows], "its time", null)
+
+
+STEP_CORES: Table[list[StepCore]] = Table(
+    "cores",
+    (
+        Field("core", VERBATIM, lambda cores, rows: [cores[row][0] for row in rows], "its host and number"),
+        *map(_part_of_core, PARTS),
+    ),
+    len,
+    json=("core", *PARTS),
+    places=("steps[].cores[]",),
+)

@@ -1,0 +1,292 @@
+"""The quantities of runs: what their files say, and the facts that somebody has looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.tui.draw.format import UNKNOWN, age, duration
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import Glyphs, Key, Span
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.report.fields import Field, OnScreen, Table
+from tpuprof.tui.report.units import (
+    COUNT,
+    FILE_BYTES,
+    FLAG,
+    NAMES,
+    PROBLEMS,
+    TIME_PS,
+    Unit,
+    plain,
+)
+from tpuprof.tui.report.values import utc
+
+if TYPE_CHECKING:  # the list stands before numpy is imported
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.run_facts import RunFacts
+    from tpuprof.tui.report.fields import Rows
+
+NOT_YET = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One row.
+
+    Attributes:
+        run: the run.
+        facts: what is known of it; None as long as nobody has looked.
+        is_newest: it is the newest of all runs.
+        is_shown: it is the one that is open.
+        mark: ``A`` or ``B`` for the first of two runs to compare, else empty.
+    """
+
+    run: Run
+    facts: RunFacts | None = None
+    is_newest: bool = False
+    is_shown: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """Rows in their order, and the time in seconds since 1970 that ages are counted from."""
+
+    rows: Sequence[RunRow]
+    now: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+# --- words
+
+
+def short_age(run: Run, now: float) -> str:
+    """How old a run is, in six cells: ``now``, ``5 min``, ``12 d``."""
+    if run.time <= 0:
+        return UNKNOWN
+    words = age(now - run.time).removesuffix(" ago")
+    words = {"just now": "now", "in the future": "future"}.get(words, words)
+    return words if len(words) <= 6 else ">99 y"
+
+
+def step_words(facts: RunFacts | None, is_ascii: bool) -> str:
+    """The step time; with ``~`` where it was inferred from the periods of a module."""
+    if facts is None or facts.step_time_ps is None:
+        return UNKNOWN
+    return ("~" if facts.step_source == "modules" else "") + duration(facts.step_time_ps, is_ascii)
+
+
+def device_words(facts: RunFacts) -> str:
+    """``TPU v5 Lite x4``; empty where there is none."""
+    if facts.device_type is None:
+        return ""
+    return facts.device_type + (f" x{facts.core_count}" if facts.core_count and facts.core_count > 1 else "")
+
+
+# --- fields
+
+_TEXT = Unit("text", plain, lambda value, _: value, is_text=True)
+_WORDS = Unit("text", plain, lambda value, _: value)
+_UTC = Unit("text", plain, lambda value, _: value or "?", is_text=True)
+_TALLY = Unit("count", plain, lambda value, _: str(value))
+_FAULTS = Unit("count", plain, lambda value, _: str(value or ""))
+_STEP = Unit("text", plain, step_words)
+
+
+def _blank(unit: Unit) -> Unit:
+    """The same with nothing where a person reads of what is unknown."""
+    return replace(unit, words=lambda value, is_ascii: "" if value is None else unit.words(value, is_ascii))
+
+
+def _of_row(read: Callable[[RunRow], Any]) -> Callable[[RunList, Rows], list[Any]]:
+    return lambda source, rows: [read(source.rows[row]) for row in rows]
+
+
+def _of_facts(read: Callable[[RunFacts], Any]) -> Callable[[RunList, Rows], list[Any]]:
+    """What is read of the facts, None for a run that nobody has looked into."""
+    return _of_row(lambda row: None if row.facts is None else read(row.facts))
+
+
+def _drawn(draw: Callable[[RunRow], Span]) -> Callable[[RunList, Glyphs], Cells]:
+    """Cells drawn from the whole row."""
+    return lambda source, _: each(lambda at: draw(source.rows[at]))
+
+
+def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Glyphs], Cells]:
+    """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not tell."""
+
+    def cells(source: RunList, glyphs: Glyphs) -> Cells:
+        is_ascii = glyphs.name == "ascii"
+
+        def cell(at: int) -> Span:
+            facts = source.rows[at].facts
+            if facts is None:
+                return NOT_YET, "dim"
+            words = write(facts, is_ascii)
+            return (clean(words, is_ascii), "text") if words != UNKNOWN else (UNKNOWN, "dim")
+
+        return each(cell)
+
+    return cells
+
+
+def _drawn_name(source: RunList, glyphs: Glyphs) -> Cells:
+    def cell(at: int) -> Span:
+        row = source.rows[at]
+        style: Key = "strong" if row.is_shown else "text" if row.run.hosts else "dim"
+        return clean(row.run.name, glyphs.name == "ascii"), style
+
+    return each(cell)
+
+
+def _known_device(facts: RunFacts, _: bool) -> str:
+    return device_words(facts) or UNKNOWN
+
+
+def _module_words(facts: RunFacts, _: bool) -> str:
+    return UNKNOWN if facts.modules is None else ", ".join(facts.modules)
+
+
+def _hosts(row: RunRow) -> list[str]:
+    return [file.host for file in row.run.hosts]
+
+
+def _ages(source: RunList, rows: Rows) -> list[str]:
+    return [short_age(source.rows[row].run, source.now) for row in rows]
+
+
+def _sign(row: RunRow) -> Span:
+    """What stands before a name: the letter of a run to compare, or a star for the newest."""
+    if row.mark:
+        return row.mark, "key"
+    return ("*", "key") if row.is_newest else (" ", "text")
+
+
+def _problem_sign(row: RunRow) -> Span:
+    count = len(row.run.problems) + (len(row.facts.problems) if row.facts is not None else 0)
+    if not row.run.hosts:
+        return "!!", "warn"
+    return (f"!{count}" if 1 < count < 10 else "!", "warn") if count else ("", "text")
+
+
+def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[RunList]]:
+    null = "the profile does not tell, or nobody has looked into the run"
+    return attribute, Field(key, unit, _of_facts(attrgetter(attribute)), meaning, null, heading)
+
+
+_FACTS = (
+    _fact("device_type", "device_type", _blank(_TEXT), "the type of the device, such as TPU v5 Lite", "device"),
+    _fact("core_count", "host_core_count", COUNT, "TensorCores, or GPUs, of the host that was read"),
+    _fact("modules", "modules", _blank(NAMES), "HLO modules, the busiest first, some of many", "modules"),
+    _fact("module_count", "module_count", COUNT, "how many HLO modules there are"),
+    _fact("step_time_ps", "step_time_ps", _blank(TIME_PS), "median of the steps on one core", "step time"),
+    _fact("step_source", "step_time_source", _TEXT, "whether steps are marked, or periods of the busiest module"),
+    _fact("step_count", "step_count", COUNT, "steps that the median is of"),
+    _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
+    _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
+    _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads hold: off, annotations or python"),
+)
+FACTS = {field.key: attribute for attribute, field in _FACTS}
+"""Fields that JSON has where facts are there, in its order, and the attributes of `RunFacts` that they hold."""
+
+CSV_FACTS = ("device_type", "host_core_count", "step_time_ps", "step_time_source", "profile_duration_ps", "modules")
+MARKDOWN_FACTS = ("step_time_ps", "device_type", "modules")
+
+_FOUND = ("run",)
+"""What a filter calls the fields that it looks at: there is one filter, for words in any of them."""
+
+RUNS: Table[RunList] = Table(
+    "runs",
+    (
+        Field(
+            "sign",
+            _TEXT,
+            _of_row(lambda row: "newest" if row.is_newest else ""),
+            "whether it is the newest run",
+            screen=OnScreen("", "", 1, cells=_drawn(_sign), fixed=True),
+            filter=_FOUND,
+        ),
+        Field(
+            "name",
+            _TEXT,
+            _of_row(attrgetter("run.name")),
+            "the name of its folder",
+            heading="run",
+            screen=OnScreen("", "run", 8, cells=_drawn_name, fixed=True, grows=True),
+            filter=_FOUND,
+        ),
+        Field("path", _TEXT, _of_row(attrgetter("run.path")), "where it lies", filter=_FOUND),
+        Field("hosts", NAMES, _of_row(_hosts), "hosts that have a file in it", filter=_FOUND),
+        Field(
+            "host_count",
+            _TALLY,
+            _of_row(lambda row: len(row.run.hosts)),
+            "how many hosts have a file in it",
+            heading="hosts",
+            screen=OnScreen("", "hosts", 5),
+        ),
+        Field(
+            "size_bytes",
+            FILE_BYTES,
+            _of_row(attrgetter("run.size_bytes")),
+            "the size of its files",
+            heading="size",
+            screen=OnScreen("size", "size", 7),
+            filter=_FOUND,
+        ),
+        Field(
+            "modified",
+            _UTC,
+            _of_row(lambda row: utc(row.run.modified)),
+            "when its files were written last, in UTC",
+            "the file's time is out of range",
+            "modified",
+        ),
+        Field("age", _WORDS, _ages, "how old it is", screen=OnScreen("time", "age", 6), filter=_FOUND),
+        Field("problems", PROBLEMS, _of_row(attrgetter("run.problems")), "what is wrong with its files", filter=_FOUND),
+        Field(
+            "problem_count",
+            _FAULTS,
+            _of_row(lambda row: len(row.run.problems)),
+            "how many things are wrong with its files",
+            heading="problems",
+            screen=OnScreen("", "!", 2, cells=_drawn(_problem_sign)),
+        ),
+        Field(
+            "step",
+            _STEP,
+            _of_row(attrgetter("facts")),
+            "the step time, with ~ where it is inferred from the periods of a module",
+            screen=OnScreen("step", "step", 8, cells=_drawn_fact(step_words)),
+            sort=lambda source: _of_facts(attrgetter("step_time_ps"))(source, range(len(source))),
+            filter=_FOUND,
+        ),
+        Field(
+            "device",
+            _WORDS,
+            _of_facts(device_words),
+            "the type of the device, and how many cores the host that was read has",
+            screen=OnScreen("", "device", 14, cells=_drawn_fact(_known_device), is_left=True),
+            filter=_FOUND,
+        ),
+        Field(
+            "module_names",
+            NAMES,
+            _of_facts(lambda facts: facts.modules or ()),
+            "names of the HLO modules",
+            screen=OnScreen("", "modules", 0, cells=_drawn_fact(_module_words)),
+            filter=_FOUND,
+        ),
+        *(field for _, field in _FACTS),
+    ),
+    len,
+    json=("name", "path", "hosts", "size_bytes", "modified", "problems"),
+    csv=("name", "path", "hosts", "host_count", "size_bytes", "modified", "problems"),
+    markdown=("name", "host_count", "size_bytes", "modified", "problem_count"),
+    screen=("sign", "name", "host_count", "size_bytes", "age", "step", "problem_count", "device", "module_names"),
+)
