@@ -5,19 +5,48 @@ Reports come as pieces of text, for the events of a trace may be more than memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from json import JSONEncoder, dumps
 from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.pages.timeline.report import events, tracks
-from tpuprof.tui.pages.timeline.report.rows import Interval, Part, Selection, part_of, select
-from tpuprof.tui.pages.timeline.report.tracks import at_ms, time_decimals
+from tpuprof.tui.draw.format import count, duration
+from tpuprof.tui.pages.timeline.report.fields import (
+    COUNTERS,
+    EVENTS,
+    INTERVAL,
+    NO_ARGUMENT,
+    RATES,
+    SUMMARY,
+    TOP_OPS,
+    TRACE,
+    TRACKS,
+    at_ms,
+)
+from tpuprof.tui.pages.timeline.report.part import (
+    Content,
+    Interval,
+    Part,
+    counter_figures,
+    event_rows,
+    part_of,
+    rate_figures,
+    select,
+    summaries,
+    time_decimals,
+    track_rows,
+)
+from tpuprof.tui.pages.timeline.report.text import events_text, tracks_text
+from tpuprof.tui.report.csv import row_texts
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.fields import Table, columns, figure_values, markdown_rows, reasons, table_records
+from tpuprof.tui.report.json import document, head, laid_out, safe
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, rows_table
 from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Asked, Format, Report
 
@@ -27,24 +56,7 @@ MOST_EVENTS = 10_000
 """Events that a report shows where no limit is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePart:
-    """The part of a timeline that is asked for.
-
-    Attributes:
-        part: what of it.
-        selection: its events; None where the report is on the tracks as a whole.
-        shown: how many of the events are printed.
-        warnings: what there is to warn of.
-    """
-
-    part: Part
-    selection: Selection | None
-    shown: int
-    warnings: Sequence[str]
-
-
-def read(asked: Asked) -> TimelinePart:
+def read(asked: Asked) -> Content:
     """Reads the timeline of one host, and picks what is asked for.
 
     Raises:
@@ -55,14 +67,14 @@ def read(asked: Asked) -> TimelinePart:
     interval = interval_of(asked.options)
     warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, run, asked.host))
     if asked.form == "perfetto":
-        return TimelinePart(part_of(timeline, interval), None, 0, warnings)
+        return Content(part_of(timeline, interval), None, 0, warnings)
     part = part_of(timeline, interval)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
-        return TimelinePart(part, None, 0, warnings)
+        return Content(part, None, 0, warnings)
     selection = select(part)
     shown = min(len(selection), MOST_EVENTS if limit is None else limit or len(selection))
-    return TimelinePart(part, selection, shown, (*warnings, *_cut_note(len(selection), shown)))
+    return Content(part, selection, shown, (*warnings, *_cut_note(len(selection), shown)))
 
 
 def interval_of(options: Mapping[str, Any]) -> Interval:
@@ -70,35 +82,179 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
     return Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
 
 
-def json(content: TimelinePart, asked: Asked) -> Iterable[str]:
+# --- formats
+
+
+def json(content: Content, asked: Asked) -> Iterable[str]:
     """Tracks or events as JSON."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_json(part, run, content.warnings, asked.most_rows),)
-    return events.events_json(part, selection, run, content.warnings, content.shown)
+    return _events_json(content, asked) if content.selection is not None else (_tracks_json(content, asked),)
 
 
-def csv(content: TimelinePart, asked: Asked) -> Iterable[str]:
-    """Tracks or events as CSV."""
-    if content.selection is None:
-        return (tracks.tracks_csv(content.part.timeline, asked.most_rows),)
-    return events.events_csv(content.part, content.selection, content.shown)
+def _tracks_json(content: Content, asked: Asked) -> str:
+    """What the trace covers, its tracks, rates and counters."""
+    rows = track_rows(content.part.timeline, asked.most_rows)
+    body = {
+        **figure_values(TRACE, content.part.timeline),
+        "tracks": table_records(TRACKS, rows, range(len(rows))),
+        **_rates_and_counters(content.part),
+    }
+    return document(_head(content, asked), body, _reasons(TRACKS, RATES, COUNTERS))
 
 
-def markdown(content: TimelinePart, asked: Asked) -> Iterable[str]:
+def _events_json(content: Content, asked: Asked) -> Iterator[str]:
+    """The interval, a summary by track, rates, counters, and the events, piece by piece."""
+    tracks = summaries(content.part)
+    body = {
+        **figure_values(INTERVAL, content),
+        "summary": table_records(SUMMARY, tracks, range(len(tracks))),
+        **_rates_and_counters(content.part),
+    }
+    unknown: dict[str, str] = {}
+    why = _reasons(SUMMARY, RATES, COUNTERS)
+    first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, asked), **body}.items()}
+    dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    with closing(Trace.open(content.part.timeline.path)) as trace:
+        yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
+        lead = "\n    "
+        for events in event_rows(content, trace):
+            for event, record in zip(events, table_records(EVENTS, events, range(len(events))), strict=True):
+                yield lead + dump(record)
+                lead = ",\n    "
+                for name, value in event.args.items():
+                    if value is None:
+                        unknown[f"events[].args.{name}"] = NO_ARGUMENT
+    end = laid_out({"unknown": unknown}).removeprefix("{\n")
+    yield ("\n  " if content.shown else "") + f"],\n{end}"
+
+
+def _head(content: Content, asked: Asked) -> dict[str, object]:
+    return head("timeline", asked.run, [content.part.timeline.host], content.warnings)
+
+
+def _rates_and_counters(part: Part) -> dict[str, object]:
+    """Rates, counters, and what the file lacks."""
+    rates, counters = rate_figures(part), counter_figures(part)
+    return {
+        "rates": table_records(RATES, rates, range(len(rates))),
+        "counters": table_records(COUNTERS, counters, range(len(counters))),
+        "lost": list(part.timeline.lost),
+    }
+
+
+def _reasons(*tables: Table[Any]) -> dict[str, str]:
+    """Why values in the rows of some tables are null."""
+    return {key: why for table in tables for key, why in reasons(table.fields, f"{table.key}[]", {}).items()}
+
+
+def csv(content: Content, asked: Asked) -> Iterable[str]:
+    """A row a track, or a row an event."""
+    return _events_csv(content) if content.selection is not None else (_tracks_csv(content, asked),)
+
+
+def _tracks_csv(content: Content, asked: Asked) -> str:
+    rows = track_rows(content.part.timeline, asked.most_rows)
+    shown = columns(TRACKS, rows, range(len(rows)))
+    shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
+    return csv_table(tuple(shown), zip(*shown.values(), strict=True))
+
+
+def _events_csv(content: Content) -> Iterator[str]:
+    """The events line by line, their arguments as JSON in one cell."""
+    with closing(Trace.open(content.part.timeline.path)) as trace:
+        yield from row_texts([EVENTS.json])
+        for events in event_rows(content, trace):
+            shown = columns(EVENTS, events, range(len(events)))
+            shown["args"] = [dumps(event.args, ensure_ascii=False) for event in events]
+            yield from row_texts(zip(*shown.values(), strict=True))
+
+
+def markdown(content: Content, asked: Asked) -> Iterable[str]:
     """Tracks or events as Markdown."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_markdown(part, run, content.warnings, asked.most_rows),)
-    return events.events_markdown(part, selection, run, content.warnings, content.shown)
+    return _events_markdown(content, asked) if content.selection is not None else (_tracks_markdown(content, asked),)
 
 
-def text(content: TimelinePart, asked: Asked) -> Iterable[str]:
+def _tracks_markdown(content: Content, asked: Asked) -> str:
+    """What the trace covers, its tracks, rates and counters."""
+    timeline = content.part.timeline
+    rows = track_rows(timeline, asked.most_rows)
+    cells = markdown_rows(TRACKS, rows, range(len(rows)))
+    lines = [*_markdown_head(content, asked), "", "## Tracks", "", *fields_table(TRACKS, cells)]
+    left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
+    lines += ["", f"and {counted(left_out, 'more track', 'more tracks')}"] if left_out else []
+    return joined([*lines, *_figures_markdown(content.part)])
+
+
+def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
+    """The interval, what ran in it, rates and counters, then the events line by line."""
+    busy = [row for row in summaries(content.part) if row.events]
+    lines = _markdown_head(content, asked)
+    lines += rows_table("What ran", SUMMARY, markdown_rows(SUMMARY, busy, range(len(busy))))
+    yield joined([*lines, *_figures_markdown(content.part)])
+    if not content.shown:
+        return
+    yield "\n".join(["", "## Events", "", *fields_table(EVENTS, ()), ""])
+    for events in event_rows(content):
+        _, _, *lines = fields_table(EVENTS, markdown_rows(EVENTS, events, range(len(events))))
+        yield from (f"{line}\n" for line in lines)
+    left_out = len(content.selection or ()) - content.shown
+    if left_out:
+        yield f"\nand {count(left_out)} more\n"
+
+
+def _markdown_head(content: Content, asked: Asked) -> list[str]:
+    lines = [f"# Timeline of {escaped(asked.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
+    return [*lines, f"- {escaped(_covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
+
+
+def _figures_markdown(part: Part) -> list[str]:
+    """Tables of rates and counters, where there are any."""
+    rates, counters = rate_figures(part), counter_figures(part)
+    return [
+        *rows_table("Rates", RATES, markdown_rows(RATES, rates, range(len(rates)))),
+        *rows_table("Counters", COUNTERS, markdown_rows(COUNTERS, counters, range(len(counters)))),
+    ]
+
+
+def text(content: Content, asked: Asked) -> Iterable[str]:
     """Tracks or events as plain text."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_text(part, run, asked.look, content.warnings, asked.most_rows),)
-    return events.events_text(part, selection, run, asked.look, content.warnings, content.shown)
+    if content.selection is not None:
+        return events_text(content, _covered(content), asked)
+    return (tracks_text(content, _covered(content), asked),)
+
+
+def perfetto(content: Content, asked: Asked) -> Produce:
+    """What writes the timeline, or an interval of it, as Chrome trace JSON."""
+    timeline, interval = content.part.timeline, interval_of(asked.options)
+
+    def produce(write: Write) -> None:
+        from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
+
+        with closing(Trace.open(timeline.path)) as trace:
+            write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
+
+    return produce
+
+
+# --- words
+
+
+def _covered(content: Content) -> str:
+    """What the report covers: the whole trace, or an interval of it."""
+    part, timeline = content.part, content.part.timeline
+    if content.selection is not None:
+        begin, end = _instants(part.start_ps, part.end_ps)
+        events = f"{counted(len(content.selection), 'event')} on {counted(len(part.places), 'track')}"
+        return f"{duration(part.end_ps - part.start_ps)}, {begin} to {end} ms: {events}"
+    tracks = sum(not track.is_derived for section in timeline.sections for track in section.tracks)
+    begin, end = _instants(timeline.first_ps, timeline.last_ps)
+    events = f"{counted(timeline.event_count, 'event')} on {counted(tracks, 'track')}"
+    return f"{duration(timeline.last_ps - timeline.first_ps)} of trace, {begin} to {end} ms: {events}"
+
+
+def _instants(start_ps: int, end_ps: int) -> tuple[str, str]:
+    """Both ends of an interval in milliseconds."""
+    decimals = time_decimals(start_ps, end_ps)
+    return at_ms(start_ps, decimals), at_ms(end_ps, decimals)
 
 
 def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
@@ -110,7 +266,7 @@ def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
         before = names[: names.index(timeline.host)] if timeline.host in names else []
         if before:
             notes.append(f"{counted(len(before), 'host')} can't be read: {examples(before)}")
-    return [*notes, *_sentences(run.problems)]
+    return [*notes, *(problem.sentence for problem in run.problems)]
 
 
 def _beyond(part: Part) -> Sequence[str]:
@@ -118,32 +274,14 @@ def _beyond(part: Part) -> Sequence[str]:
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
         return ()
-    decimals = time_decimals(timeline.first_ps, timeline.last_ps)
-    begin, end = at_ms(timeline.first_ps, decimals), at_ms(timeline.last_ps, decimals)
+    begin, end = _instants(timeline.first_ps, timeline.last_ps)
     return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
-
-
-def _sentences(problems: Iterable[Problem]) -> list[str]:
-    return [problem.sentence for problem in problems]
 
 
 def _cut_note(found: int, shown: int) -> Sequence[str]:
     if shown == found:
         return ()
     return (f"{shown:,} of {counted(found, 'event')} are shown, the first ones; --limit 0 shows all",)
-
-
-def perfetto(content: TimelinePart, asked: Asked) -> Produce:
-    """What writes the timeline, or an interval of it, as Chrome trace JSON."""
-    timeline, interval = content.part.timeline, interval_of(asked.options)
-
-    def produce(write: Write) -> None:
-        from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
-
-        with closing(Trace.open(timeline.path)) as trace:
-            write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
-
-    return produce
 
 
 def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
@@ -162,6 +300,8 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text, "perfetto": perfetto},
+    tables=(TRACKS, EVENTS, SUMMARY, TOP_OPS, RATES, COUNTERS),
+    figures=(*TRACE, *INTERVAL),
     warnings=lambda content: content.warnings,
     check=check,
 )

@@ -1,0 +1,533 @@
+"""The quantities of the timeline's reports: its tracks, rates and counters, and the events of an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.pages.timeline.report.part import (
+    MOST_TOP_OPS,
+    Content,
+    CounterFigure,
+    EventRow,
+    RateFigure,
+    TopOp,
+    TrackRow,
+)
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+Row = TypeVar("Row")
+
+DERIVED = "derived"
+
+NAME_SEEN = 300
+"""Characters of a name that text and Markdown have room for."""
+
+BAR_WIDTH = 10
+NAME_WIDTH = 26
+INSTANT = "instant"
+"""Columns of instants, which are made as wide as those of the trace."""
+
+_TOP_SHOWN = 3
+_DEEPEST = 8
+"""Depth of an event from which on its name is indented no further."""
+
+_PS_PER_MS = 10**9
+
+NO_TRACE = "the trace takes no time"
+NO_TIME = "the interval takes no time"
+NO_PEAK = "the profile does not tell how much this core can do at most"
+NO_UNIT = "the profile does not name the unit"
+NO_VALUE = "the counter has no value in the interval"
+NO_NUMBER = "the counter has no value in the interval that is a number"
+NO_ARGUMENT = "the stat has no value, or one that is no finite number"
+
+# --- units and their words
+
+
+def at_ms(ps: int, decimals: int) -> str:
+    """An instant in milliseconds, as `--from` and `--to` take it; cut, never rounded, and without float's errors."""
+    sign, size = ("-" if ps < 0 else ""), abs(ps)
+    whole, rest = divmod(size, _PS_PER_MS)
+    return f"{sign}{whole}.{rest:09d}"[: len(sign) + len(str(whole)) + 1 + decimals]
+
+
+def rate_words(amount: float | None, unit: str) -> str:
+    """A rate with its unit: ``72.5 TFLOP/s``, ``184 GB/s``."""
+    if amount is None:
+        return UNKNOWN
+    is_bytes = unit.startswith("bytes")
+    text = byte_rate(amount) if is_bytes else flop_rate(amount / 1e9)
+    figure, prefix = ("0", "") if text == "-" else (text[:-1], text[-1])
+    return f"{figure} {prefix}{'B/s' if is_bytes else unit}"
+
+
+def counter_words(value: float | None) -> str:
+    """A counter's value."""
+    if value is None:
+        return UNKNOWN
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    return significant(value, 4)
+
+
+def _top_words(top: Sequence[TopOp], ascii_only: bool) -> str:
+    """The names with most self time, and that time."""
+    return ", ".join(f"{op.name[:NAME_SEEN]} {duration(op.self_ps, ascii_only)}" for op in top[:_TOP_SHOWN])
+
+
+def _firsts(pairs: Iterable[Any]) -> list[Any]:
+    return [first for first, _ in pairs]
+
+
+def _objects(tops: Iterable[Any]) -> list[Any]:
+    return [table_records(TOP_OPS, top, range(len(top))) for top in tops]
+
+
+_NAME = Unit("text", lambda names: list(map(printable, names)), lambda name, _: name[:NAME_SEEN], is_text=True)
+"""A name of the profile, which may be empty."""
+_WORDS = Unit("text", plain, lambda text, _: text, is_text=True)
+_UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
+_INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
+"""Stored as picoseconds and decimals of milliseconds that people need."""
+_RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))
+"""Stored as a figure and its unit."""
+_VALUE = Unit("what `unit` says", plain, lambda value, _: counter_words(value))
+_TOP = Unit("objects", _objects, _top_words, is_text=True)
+_ARGUMENTS = Unit("object", plain, lambda args, _: str(args), is_text=True)
+
+
+# --- how rows are read and drawn
+
+
+def _each(read: Callable[[Row], object]) -> Callable[[Sequence[Row], Rows], list[Any]]:
+    """Reads a quantity of some rows."""
+    return lambda source, rows: [read(source[row]) for row in rows]
+
+
+def _texts(
+    text: Callable[[Row, bool], str], style: Callable[[Row], Key] = lambda _: "text"
+) -> Callable[[Sequence[Row], Glyphs], Cells]:
+    """Draws texts that are cut at their end; `text` makes one of a row, with True in ASCII characters only."""
+
+    def cells(source: Sequence[Row], glyphs: Glyphs) -> Cells:
+        ascii_only = glyphs.name == "ascii"
+        return each(lambda row: (clean(text(source[row], ascii_only), ascii_only), style(source[row])))
+
+    return cells
+
+
+def _dim(_: object) -> Key:
+    return "dim"
+
+
+def _strong(_: object) -> Key:
+    return "strong"
+
+
+def _bars(source: Sequence[TrackRow], glyphs: Glyphs) -> Cells:
+    return each(lambda row: (small_bar(source[row].busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"))
+
+
+def _letters(source: Sequence[EventRow], _: Glyphs) -> Cells:
+    classes = [event.track.event_class(event.number) for event in source]
+    return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
+
+
+def _track_name(row: TrackRow) -> str:
+    return row.track.name[:NAME_SEEN]
+
+
+def _derived_dim(row: TrackRow) -> Key:
+    return "dim" if row.track.is_derived else "strong"
+
+
+def _indented_name(event: EventRow, _: bool) -> str:
+    return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
+
+
+# --- tracks
+
+
+def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[TrackRow]], ...]:
+    """The quantities of a track over the whole trace, or in an interval.
+
+    Args:
+        no_time: why its share of that time may be unknown.
+        events_width: cells of the column of events.
+    """
+    return (
+        Field(
+            "section", _NAME, _each(lambda row: row.section.title), "which core, or whose threads", heading="section"
+        ),
+        Field("plane", _NAME, _each(lambda row: row.section.plane), "the section's plane in the profile"),
+        Field(
+            "line",
+            _NAME,
+            _each(lambda row: row.track.name),
+            "the track's name, that of its line in the profile",
+            screen=OnScreen(
+                "",
+                "track",
+                NAME_WIDTH,
+                cells=_texts(lambda row, _: _track_name(row), _derived_dim),
+                fixed=True,
+                grows=True,
+            ),
+        ),
+        Field(
+            "track",
+            _NAME,
+            _each(lambda row: row.track.name),
+            "the track's name, that of its line in the profile",
+            heading="track",
+            screen=OnScreen(
+                "",
+                "track",
+                34,
+                cells=_texts(lambda row, _: f"{row.section.title[:NAME_SEEN]} / {_track_name(row)}", _strong),
+                fixed=True,
+                grows=True,
+            ),
+        ),
+        Field(
+            "marked_track",
+            _WORDS,
+            _each(lambda row: _track_name(row) + (f" ({DERIVED})" if row.track.is_derived else "")),
+            "the track's name, and whether it is derived",
+            heading="track",
+        ),
+        Field(
+            "kind",
+            TEXT,
+            _each(lambda row: row.track.kind),
+            "what the track holds, such as ops, modules, steps or the events of a thread",
+            screen=OnScreen(
+                "",
+                "kind",
+                13,
+                cells=_texts(
+                    lambda row, _: DERIVED if row.track.is_derived else row.track.kind.replace("_", " "), _dim
+                ),
+            ),
+        ),
+        Field(
+            "is_derived",
+            FLAG,
+            _each(lambda row: row.track.is_derived),
+            "its events are made from those of other tracks, as name scopes are from ops",
+        ),
+        Field(
+            "events",
+            COUNT,
+            _each(lambda row: row.events),
+            "events on the track, in an interval those that reach into it",
+            heading="events",
+            screen=OnScreen("", "events", events_width),
+        ),
+        Field(
+            "first_ps",
+            _INSTANT,
+            _each(lambda row: (row.track.span[0], row.decimals)),
+            "begin of its first event, on the trace's clock",
+            heading="first, ms",
+            screen=OnScreen(INSTANT, "first, ms", 9, _dim),
+        ),
+        Field(
+            "last_ps",
+            _INSTANT,
+            _each(lambda row: (row.track.span[1], row.decimals)),
+            "end of its last event, on the trace's clock",
+            heading="last, ms",
+            screen=OnScreen(INSTANT, "last, ms", 9, _dim),
+        ),
+        Field(
+            "busy_ps",
+            TIME_PS,
+            _each(lambda row: row.busy_ps),
+            "time in which at least one event of the track ran",
+            heading="time",
+            screen=OnScreen("", "time", 8),
+        ),
+        Field(
+            "busy_fraction",
+            SHARE,
+            _each(lambda row: row.busy_fraction),
+            "time in which at least one event of the track ran, over the whole time",
+            null=no_time,
+            heading="busy",
+            screen=OnScreen("", "busy", 6, fixed=True),
+        ),
+        Field(
+            "busy_bar",
+            SHARE,
+            _each(lambda row: row.busy_fraction),
+            "the busy fraction as a bar",
+            screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True),
+        ),
+        Field(
+            "depth",
+            COUNT,
+            _each(lambda row: row.track.depth),
+            "lanes: how deep its events nest, or how many overlap",
+            heading="depth",
+            screen=OnScreen("", "depth", 5),
+        ),
+        Field("lost_bytes", COUNT, _each(lambda row: row.track.lost_bytes), "bytes of its line that the file lacks"),
+        Field("damaged_events", COUNT, _each(lambda row: row.track.malformed), "events with damaged bytes"),
+        Field(
+            "top_ops",
+            _TOP,
+            _each(lambda row: row.top),
+            f"the names with most self time in the interval, at most {MOST_TOP_OPS}",
+            heading="most self time",
+            screen=OnScreen(
+                "", "most self time", 36, cells=_texts(lambda row, ascii_only: _top_words(row.top, ascii_only), _dim)
+            ),
+        ),
+    )
+
+
+TRACKS: Table[Sequence[TrackRow]] = Table(
+    "tracks",
+    _track_fields(NO_TRACE, 10),
+    len,
+    json=(
+        *("section", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
+        *("busy_ps", "busy_fraction", "depth", "lost_bytes", "damaged_events"),
+    ),
+    markdown=("section", "marked_track", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
+    screen=("line", "busy_fraction", "busy_bar", "busy_ps", "events", "depth", "first_ps", "last_ps", "kind"),
+)
+"""All tracks, over the whole trace."""
+
+SUMMARY: Table[Sequence[TrackRow]] = Table(
+    "summary",
+    _track_fields(NO_TIME, 9),
+    len,
+    json=("section", "plane", "track", "kind", "is_derived", "events", "busy_ps", "busy_fraction", "top_ops"),
+    markdown=("section", "track", "busy_fraction", "busy_ps", "events", "top_ops"),
+    screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events", "top_ops"),
+)
+"""What ran on each track in an interval."""
+
+TOP_OPS: Table[Sequence[TopOp]] = Table(
+    "top_ops",
+    (
+        Field(
+            "name", _NAME, _each(lambda op: op.name), "what the events are called; ops of several programs may share it"
+        ),
+        Field("class", TEXT, _each(lambda op: op.op_class), "class of the first of them"),
+        Field("occurrences", COUNT, _each(lambda op: op.occurrences), "events that reach into the interval"),
+        Field(
+            "self_time_ps",
+            TIME_PS,
+            _each(lambda op: op.self_ps),
+            "their time in the interval less that of what nests in them",
+        ),
+        Field("total_time_ps", TIME_PS, _each(lambda op: op.total_ps), "their time in the interval"),
+    ),
+    len,
+    json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
+)
+"""The names with most self time on a track."""
+
+# --- rates and counters
+
+RATES: Table[Sequence[RateFigure]] = Table(
+    "rates",
+    (
+        Field("section", _NAME, _each(lambda rate: rate.section.title), "which core", heading="section"),
+        Field("plane", _NAME, _each(lambda rate: rate.section.plane), "the core's plane in the profile"),
+        Field("name", _NAME, _each(lambda rate: rate.name), "what its ops use: MXU or HBM", heading="rate"),
+        Field("unit", _NAME, _each(lambda rate: rate.unit), "FLOP/s or bytes/s"),
+        Field(
+            "per_second",
+            _RATE,
+            _each(lambda rate: (rate.per_second, rate.unit)),
+            "what the ops ask for by the compiler's count, each op's spread over its time, on average",
+            null=NO_TIME,
+            heading="average",
+        ),
+        Field(
+            "peak_per_second",
+            _RATE,
+            _each(lambda rate: (rate.peak, rate.unit)),
+            "what the core can do at most",
+            null=NO_PEAK,
+            heading="peak",
+        ),
+        Field(
+            "use_fraction",
+            SHARE,
+            _each(lambda rate: rate.use_fraction),
+            "the average over the peak",
+            null=f"{NO_PEAK}, or {NO_TIME}",
+            heading="use",
+        ),
+    ),
+    len,
+    json=("section", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
+    markdown=("section", "name", "use_fraction", "per_second", "peak_per_second"),
+)
+"""What the ops of each core ask for, on average."""
+
+COUNTERS: Table[Sequence[CounterFigure]] = Table(
+    "counters",
+    (
+        Field("section", _NAME, _each(lambda counter: counter.section.title), "which core or host", heading="section"),
+        Field("plane", _NAME, _each(lambda counter: counter.section.plane), "the section's plane in the profile"),
+        Field("name", _NAME, _each(lambda counter: counter.name), "the counter's name", heading="counter"),
+        Field("unit", _UNIT, _each(lambda counter: counter.unit or None), "as the profile names it", NO_UNIT, "unit"),
+        Field("samples", COUNT, _each(lambda counter: counter.samples), "values in the interval", heading="values"),
+        Field(
+            "first_ps", TIME_PS, _each(lambda counter: counter.first_ps), "when the first of them was taken", NO_VALUE
+        ),
+        Field("last_ps", TIME_PS, _each(lambda counter: counter.last_ps), "when the last of them was taken", NO_VALUE),
+        Field(
+            "minimum",
+            _VALUE,
+            _each(lambda counter: counter.minimum),
+            "the least value that held in the interval",
+            null=NO_NUMBER,
+            heading="least",
+        ),
+        Field(
+            "maximum",
+            _VALUE,
+            _each(lambda counter: counter.maximum),
+            "the greatest value that held in the interval",
+            null=NO_NUMBER,
+            heading="most",
+        ),
+        Field(
+            "mean",
+            _VALUE,
+            _each(lambda counter: counter.mean),
+            "the mean, each value counting as long as it holds",
+            null=NO_NUMBER,
+            heading="mean",
+        ),
+    ),
+    len,
+    json=("section", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
+    markdown=("section", "name", "mean", "minimum", "maximum", "unit", "samples"),
+)
+"""What each counter said."""
+
+# --- events
+
+EVENTS: Table[Sequence[EventRow]] = Table(
+    "events",
+    (
+        Field(
+            "name",
+            _NAME,
+            _each(lambda event: event.track.label(event.number)),
+            "what the event is called: an HLO op's name, not its text",
+            heading="name",
+            screen=OnScreen("", "event", 30, cells=_texts(_indented_name, _strong), fixed=True, grows=True),
+        ),
+        Field(
+            "section",
+            _NAME,
+            _each(lambda event: event.section.title),
+            "which core, or whose threads",
+            heading="section",
+            screen=OnScreen("", "section", 22, cells=_texts(lambda event, _: event.section.title[:NAME_SEEN], _dim)),
+        ),
+        Field("plane", _NAME, _each(lambda event: event.section.plane), "the section's plane in the profile"),
+        Field(
+            "track",
+            _NAME,
+            _each(lambda event: event.track.name),
+            "the track that it is on",
+            heading="track",
+            screen=OnScreen("", "track", 18, cells=_texts(lambda event, _: event.track.name[:NAME_SEEN])),
+        ),
+        Field(
+            "start_ps",
+            _INSTANT,
+            _each(lambda event: (event.start_ps, event.decimals)),
+            "when it began, on the trace's clock",
+            heading="start, ms",
+            screen=OnScreen(INSTANT, "start, ms", 9, _dim, fixed=True),
+        ),
+        Field(
+            "duration_ps",
+            TIME_PS,
+            _each(lambda event: event.end_ps - event.start_ps),
+            "how long it lasted, by the trace's clock",
+            heading="duration",
+            screen=OnScreen("", "duration", 8, fixed=True),
+        ),
+        Field(
+            "depth",
+            NUMBER,
+            _each(lambda event: event.lane),
+            "its lane: in how many events of the track it nests",
+            heading="depth",
+            screen=OnScreen("", "depth", 5),
+        ),
+        Field(
+            "class",
+            TEXT,
+            _each(lambda event: event.track.event_class(event.number)),
+            "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown",
+            heading="class",
+            screen=OnScreen("", "", 1, cells=_letters, fixed=True, keeps_style=True),
+        ),
+        Field(
+            "args",
+            _ARGUMENTS,
+            _each(lambda event: event.args),
+            "all its stats and those of its metadata, by name; bytes as what they hold, or as their length",
+            null=NO_ARGUMENT,
+        ),
+    ),
+    len,
+    json=("name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
+    markdown=("start_ps", "duration_ps", "class", "name", "section", "track", "depth"),
+    screen=("start_ps", "duration_ps", "class", "name", "track", "depth", "section"),
+)
+"""Events, some at a time: those of an interval may be more than memory holds."""
+
+# --- figures
+
+TRACE: tuple[Figure[Timeline], ...] = (
+    Figure("first_ps", TIME_PS, lambda timeline: timeline.first_ps, "begin of the first event, on the trace's clock"),
+    Figure("last_ps", TIME_PS, lambda timeline: timeline.last_ps, "end of the last event, on the trace's clock"),
+    Figure("event_count", COUNT, lambda timeline: timeline.event_count, "events on all tracks, derived ones left out"),
+    Figure(
+        "track_count",
+        COUNT,
+        lambda timeline: sum(len(section.tracks) for section in timeline.sections),
+        "tracks, before any limit",
+    ),
+)
+"""What the whole trace has."""
+
+INTERVAL: tuple[Figure[Content], ...] = (
+    Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
+    Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "end of the interval, no longer part of it"),
+    Figure(
+        "interval.duration_ps",
+        TIME_PS,
+        lambda content: content.part.end_ps - content.part.start_ps,
+        "how long the interval lasts",
+    ),
+    Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into the interval"),
+    Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
+)
+"""What an interval has."""
