@@ -6,21 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.timeline.report.part import (
-    MOST_TOP_OPS,
-    Content,
-    CounterFigure,
-    EventRow,
-    RateFigure,
-    TopOp,
-    TrackRow,
-)
+from tpuprof.tui.pages.timeline.report.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
 
@@ -45,9 +38,9 @@ _DEEPEST = 8
 
 _PS_PER_MS = 10**9
 
-NO_TRACE = "the trace takes no time"
 NO_TIME = "the interval takes no time"
 NO_PEAK = "the profile does not tell how much this core can do at most"
+NO_USE = f"{NO_PEAK}, or {NO_TIME}"
 NO_UNIT = "the profile does not name the unit"
 NO_VALUE = "the counter has no value in the interval"
 NO_NUMBER = "the counter has no value in the interval that is a number"
@@ -82,7 +75,7 @@ def counter_words(value: float | None) -> str:
     return significant(value, 4)
 
 
-def _top_words(top: Sequence[TopOp], ascii_only: bool) -> str:
+def _top_words(top: Sequence[MeasuredRow], ascii_only: bool) -> str:
     """The names with most self time, and that time."""
     return ", ".join(f"{op.name[:NAME_SEEN]} {duration(op.self_ps, ascii_only)}" for op in top[:_TOP_SHOWN])
 
@@ -97,7 +90,13 @@ def _objects(tops: Iterable[Any]) -> list[Any]:
 
 _NAME = Unit("text", lambda names: list(map(printable, names)), lambda name, _: name[:NAME_SEEN], is_text=True)
 """A name of the profile, which may be empty."""
-_WORDS = Unit("text", plain, lambda text, _: text, is_text=True)
+_MARKED_NAME = Unit(
+    "text",
+    lambda tracks: list(map(printable, _firsts(tracks))),
+    lambda track, _: track[0][:NAME_SEEN] + (f" ({DERIVED})" if track[1] else ""),
+    is_text=True,
+)
+"""Stored as a track's name and whether it is derived."""
 _UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
 _INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
 """Stored as picoseconds and decimals of milliseconds that people need."""
@@ -145,17 +144,39 @@ def _letters(source: Sequence[EventRow], _: Glyphs) -> Cells:
     return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
 
 
-def _track_name(row: TrackRow) -> str:
+def _track_name(row: TrackRow | EventRow, _: bool) -> str:
     return row.track.name[:NAME_SEEN]
 
 
-def _derived_dim(row: TrackRow) -> Key:
+def _track_style(row: TrackRow) -> Key:
     return "dim" if row.track.is_derived else "strong"
+
+
+def _full_name(row: TrackRow, _: bool) -> str:
+    return f"{row.section.title[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
+
+
+def _kind(row: TrackRow, _: bool) -> str:
+    return DERIVED if row.track.is_derived else row.track.kind.replace("_", " ")
+
+
+def _top_names(row: TrackRow, ascii_only: bool) -> str:
+    return _top_words(row.top, ascii_only)
 
 
 def _indented_name(event: EventRow, _: bool) -> str:
     return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
 
+
+_SECTION: Field[Any] = Field(
+    "section",
+    _NAME,
+    _each(lambda row: row.section.title),
+    "which core, or whose threads",
+    heading="section",
+    screen=OnScreen("", "section", 22, cells=_texts(lambda row, _: row.section.title[:NAME_SEEN], _dim)),
+)
+_PLANE: Field[Any] = Field("plane", _NAME, _each(lambda row: row.section.plane), "the section's plane in the profile")
 
 # --- tracks
 
@@ -168,65 +189,33 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         events_width: cells of the column of events.
     """
     return (
-        Field(
-            "section", _NAME, _each(lambda row: row.section.title), "which core, or whose threads", heading="section"
-        ),
-        Field("plane", _NAME, _each(lambda row: row.section.plane), "the section's plane in the profile"),
+        _SECTION,
+        _PLANE,
         Field(
             "line",
-            _NAME,
-            _each(lambda row: row.track.name),
-            "the track's name, that of its line in the profile",
-            screen=OnScreen(
-                "",
-                "track",
-                NAME_WIDTH,
-                cells=_texts(lambda row, _: _track_name(row), _derived_dim),
-                fixed=True,
-                grows=True,
-            ),
+            _MARKED_NAME,
+            _each(lambda row: (row.track.name, row.track.is_derived)),
+            "the track's name, which is its line's in the profile",
+            heading="track",
+            screen=OnScreen("", "track", NAME_WIDTH, cells=_texts(_track_name, _track_style), fixed=True, grows=True),
         ),
         Field(
             "track",
             _NAME,
             _each(lambda row: row.track.name),
-            "the track's name, that of its line in the profile",
+            "the track's name, which is its line's in the profile",
             heading="track",
-            screen=OnScreen(
-                "",
-                "track",
-                34,
-                cells=_texts(lambda row, _: f"{row.section.title[:NAME_SEEN]} / {_track_name(row)}", _strong),
-                fixed=True,
-                grows=True,
-            ),
-        ),
-        Field(
-            "marked_track",
-            _WORDS,
-            _each(lambda row: _track_name(row) + (f" ({DERIVED})" if row.track.is_derived else "")),
-            "the track's name, and whether it is derived",
-            heading="track",
+            screen=OnScreen("", "track", 34, cells=_texts(_full_name, _strong), fixed=True, grows=True),
         ),
         Field(
             "kind",
             TEXT,
             _each(lambda row: row.track.kind),
             "what the track holds, such as ops, modules, steps or the events of a thread",
-            screen=OnScreen(
-                "",
-                "kind",
-                13,
-                cells=_texts(
-                    lambda row, _: DERIVED if row.track.is_derived else row.track.kind.replace("_", " "), _dim
-                ),
-            ),
+            screen=OnScreen("", "kind", 13, cells=_texts(_kind, _dim)),
         ),
         Field(
-            "is_derived",
-            FLAG,
-            _each(lambda row: row.track.is_derived),
-            "its events are made from those of other tracks, as name scopes are from ops",
+            "is_derived", FLAG, _each(lambda row: row.track.is_derived), "made from other tracks, as scopes from ops"
         ),
         Field(
             "events",
@@ -240,7 +229,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "first_ps",
             _INSTANT,
             _each(lambda row: (row.track.span[0], row.decimals)),
-            "begin of its first event, on the trace's clock",
+            "begin of the track's first event, on the trace's clock",
             heading="first, ms",
             screen=OnScreen(INSTANT, "first, ms", 9, _dim),
         ),
@@ -248,7 +237,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "last_ps",
             _INSTANT,
             _each(lambda row: (row.track.span[1], row.decimals)),
-            "end of its last event, on the trace's clock",
+            "end of the track's last event, on the trace's clock",
             heading="last, ms",
             screen=OnScreen(INSTANT, "last, ms", 9, _dim),
         ),
@@ -265,9 +254,9 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             SHARE,
             _each(lambda row: row.busy_fraction),
             "time in which at least one event of the track ran, over the whole time",
-            null=no_time,
-            heading="busy",
-            screen=OnScreen("", "busy", 6, fixed=True),
+            no_time,
+            "busy",
+            OnScreen("", "busy", 6, fixed=True),
         ),
         Field(
             "busy_bar",
@@ -280,7 +269,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "depth",
             COUNT,
             _each(lambda row: row.track.depth),
-            "lanes: how deep its events nest, or how many overlap",
+            "lanes: how deep events nest, or how many overlap",
             heading="depth",
             screen=OnScreen("", "depth", 5),
         ),
@@ -290,24 +279,22 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "top_ops",
             _TOP,
             _each(lambda row: row.top),
-            f"the names with most self time in the interval, at most {MOST_TOP_OPS}",
+            f"the names with most self time, at most {MOST_TOP_OPS}",
             heading="most self time",
-            screen=OnScreen(
-                "", "most self time", 36, cells=_texts(lambda row, ascii_only: _top_words(row.top, ascii_only), _dim)
-            ),
+            screen=OnScreen("", "most self time", 36, cells=_texts(_top_names, _dim)),
         ),
     )
 
 
 TRACKS: Table[Sequence[TrackRow]] = Table(
     "tracks",
-    _track_fields(NO_TRACE, 10),
+    _track_fields("the trace takes no time", 10),
     len,
     json=(
         *("section", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
         *("busy_ps", "busy_fraction", "depth", "lost_bytes", "damaged_events"),
     ),
-    markdown=("section", "marked_track", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
+    markdown=("section", "line", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
     screen=("line", "busy_fraction", "busy_bar", "busy_ps", "events", "depth", "first_ps", "last_ps", "kind"),
 )
 """All tracks, over the whole trace."""
@@ -322,21 +309,14 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
 )
 """What ran on each track in an interval."""
 
-TOP_OPS: Table[Sequence[TopOp]] = Table(
+TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     "top_ops",
     (
-        Field(
-            "name", _NAME, _each(lambda op: op.name), "what the events are called; ops of several programs may share it"
-        ),
-        Field("class", TEXT, _each(lambda op: op.op_class), "class of the first of them"),
-        Field("occurrences", COUNT, _each(lambda op: op.occurrences), "events that reach into the interval"),
-        Field(
-            "self_time_ps",
-            TIME_PS,
-            _each(lambda op: op.self_ps),
-            "their time in the interval less that of what nests in them",
-        ),
-        Field("total_time_ps", TIME_PS, _each(lambda op: op.total_ps), "their time in the interval"),
+        Field("name", _NAME, _each(lambda row: row.name), "what events are called, perhaps those of several programs"),
+        Field("class", TEXT, _each(lambda row: row.op_class), "class of the first of them"),
+        Field("occurrences", COUNT, _each(lambda row: row.occurrences), "events that reach into the interval"),
+        Field("self_time_ps", TIME_PS, _each(lambda row: row.self_ps), "their time there without what nests in them"),
+        Field("total_time_ps", TIME_PS, _each(lambda row: row.total_ps), "their time in the interval"),
     ),
     len,
     json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
@@ -348,34 +328,22 @@ TOP_OPS: Table[Sequence[TopOp]] = Table(
 RATES: Table[Sequence[RateFigure]] = Table(
     "rates",
     (
-        Field("section", _NAME, _each(lambda rate: rate.section.title), "which core", heading="section"),
-        Field("plane", _NAME, _each(lambda rate: rate.section.plane), "the core's plane in the profile"),
-        Field("name", _NAME, _each(lambda rate: rate.name), "what its ops use: MXU or HBM", heading="rate"),
-        Field("unit", _NAME, _each(lambda rate: rate.unit), "FLOP/s or bytes/s"),
+        _SECTION,
+        _PLANE,
+        Field("name", _NAME, _each(lambda row: row.name), "what the ops use: MXU or HBM", heading="rate"),
+        Field("unit", _NAME, _each(lambda row: row.unit), "FLOP/s or bytes/s"),
         Field(
             "per_second",
             _RATE,
-            _each(lambda rate: (rate.per_second, rate.unit)),
-            "what the ops ask for by the compiler's count, each op's spread over its time, on average",
-            null=NO_TIME,
-            heading="average",
+            _each(lambda row: (row.per_second, row.unit)),
+            "the average of what the ops ask for by the compiler's count, each op's spread over its time",
+            NO_TIME,
+            "average",
         ),
         Field(
-            "peak_per_second",
-            _RATE,
-            _each(lambda rate: (rate.peak, rate.unit)),
-            "what the core can do at most",
-            null=NO_PEAK,
-            heading="peak",
+            "peak_per_second", _RATE, _each(lambda row: (row.peak, row.unit)), "what the core can do", NO_PEAK, "peak"
         ),
-        Field(
-            "use_fraction",
-            SHARE,
-            _each(lambda rate: rate.use_fraction),
-            "the average over the peak",
-            null=f"{NO_PEAK}, or {NO_TIME}",
-            heading="use",
-        ),
+        Field("use_fraction", SHARE, _each(lambda row: row.use_fraction), "average over peak", NO_USE, "use"),
     ),
     len,
     json=("section", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
@@ -386,39 +354,16 @@ RATES: Table[Sequence[RateFigure]] = Table(
 COUNTERS: Table[Sequence[CounterFigure]] = Table(
     "counters",
     (
-        Field("section", _NAME, _each(lambda counter: counter.section.title), "which core or host", heading="section"),
-        Field("plane", _NAME, _each(lambda counter: counter.section.plane), "the section's plane in the profile"),
-        Field("name", _NAME, _each(lambda counter: counter.name), "the counter's name", heading="counter"),
-        Field("unit", _UNIT, _each(lambda counter: counter.unit or None), "as the profile names it", NO_UNIT, "unit"),
-        Field("samples", COUNT, _each(lambda counter: counter.samples), "values in the interval", heading="values"),
-        Field(
-            "first_ps", TIME_PS, _each(lambda counter: counter.first_ps), "when the first of them was taken", NO_VALUE
-        ),
-        Field("last_ps", TIME_PS, _each(lambda counter: counter.last_ps), "when the last of them was taken", NO_VALUE),
-        Field(
-            "minimum",
-            _VALUE,
-            _each(lambda counter: counter.minimum),
-            "the least value that held in the interval",
-            null=NO_NUMBER,
-            heading="least",
-        ),
-        Field(
-            "maximum",
-            _VALUE,
-            _each(lambda counter: counter.maximum),
-            "the greatest value that held in the interval",
-            null=NO_NUMBER,
-            heading="most",
-        ),
-        Field(
-            "mean",
-            _VALUE,
-            _each(lambda counter: counter.mean),
-            "the mean, each value counting as long as it holds",
-            null=NO_NUMBER,
-            heading="mean",
-        ),
+        _SECTION,
+        _PLANE,
+        Field("name", _NAME, _each(lambda row: row.name), "the counter's name", heading="counter"),
+        Field("unit", _UNIT, _each(lambda row: row.unit or None), "as the profile names it", NO_UNIT, "unit"),
+        Field("samples", COUNT, _each(lambda row: row.samples), "values in the interval", heading="values"),
+        Field("first_ps", TIME_PS, _each(lambda row: row.first_ps), "when the first of them was taken", NO_VALUE),
+        Field("last_ps", TIME_PS, _each(lambda row: row.last_ps), "when the last of them was taken", NO_VALUE),
+        Field("minimum", _VALUE, _each(lambda row: row.minimum), "the least value that held", NO_NUMBER, "least"),
+        Field("maximum", _VALUE, _each(lambda row: row.maximum), "the greatest value that held", NO_NUMBER, "most"),
+        Field("mean", _VALUE, _each(lambda row: row.mean), "each value counts as long as it held", NO_NUMBER, "mean"),
     ),
     len,
     json=("section", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
@@ -434,32 +379,25 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         Field(
             "name",
             _NAME,
-            _each(lambda event: event.track.label(event.number)),
-            "what the event is called: an HLO op's name, not its text",
+            _each(lambda row: row.track.label(row.number)),
+            "what the event is called: of an HLO op its name, not its text",
             heading="name",
             screen=OnScreen("", "event", 30, cells=_texts(_indented_name, _strong), fixed=True, grows=True),
         ),
-        Field(
-            "section",
-            _NAME,
-            _each(lambda event: event.section.title),
-            "which core, or whose threads",
-            heading="section",
-            screen=OnScreen("", "section", 22, cells=_texts(lambda event, _: event.section.title[:NAME_SEEN], _dim)),
-        ),
-        Field("plane", _NAME, _each(lambda event: event.section.plane), "the section's plane in the profile"),
+        _SECTION,
+        _PLANE,
         Field(
             "track",
             _NAME,
-            _each(lambda event: event.track.name),
+            _each(lambda row: row.track.name),
             "the track that it is on",
             heading="track",
-            screen=OnScreen("", "track", 18, cells=_texts(lambda event, _: event.track.name[:NAME_SEEN])),
+            screen=OnScreen("", "track", 18, cells=_texts(_track_name)),
         ),
         Field(
             "start_ps",
             _INSTANT,
-            _each(lambda event: (event.start_ps, event.decimals)),
+            _each(lambda row: (row.start_ps, row.decimals)),
             "when it began, on the trace's clock",
             heading="start, ms",
             screen=OnScreen(INSTANT, "start, ms", 9, _dim, fixed=True),
@@ -467,15 +405,15 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         Field(
             "duration_ps",
             TIME_PS,
-            _each(lambda event: event.end_ps - event.start_ps),
-            "how long it lasted, by the trace's clock",
+            _each(lambda row: row.end_ps - row.start_ps),
+            "how long it took, by the trace's clock",
             heading="duration",
             screen=OnScreen("", "duration", 8, fixed=True),
         ),
         Field(
             "depth",
             NUMBER,
-            _each(lambda event: event.lane),
+            _each(lambda row: row.lane),
             "its lane: in how many events of the track it nests",
             heading="depth",
             screen=OnScreen("", "depth", 5),
@@ -483,7 +421,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         Field(
             "class",
             TEXT,
-            _each(lambda event: event.track.event_class(event.number)),
+            _each(lambda row: row.track.event_class(row.number)),
             "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown",
             heading="class",
             screen=OnScreen("", "", 1, cells=_letters, fixed=True, keeps_style=True),
@@ -491,9 +429,9 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         Field(
             "args",
             _ARGUMENTS,
-            _each(lambda event: event.args),
-            "all its stats and those of its metadata, by name; bytes as what they hold, or as their length",
-            null=NO_ARGUMENT,
+            _each(lambda row: row.args),
+            "its stats and those of its metadata by name, bytes as what they hold or as their length",
+            NO_ARGUMENT,
         ),
     ),
     len,
@@ -506,28 +444,18 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 # --- figures
 
 TRACE: tuple[Figure[Timeline], ...] = (
-    Figure("first_ps", TIME_PS, lambda timeline: timeline.first_ps, "begin of the first event, on the trace's clock"),
-    Figure("last_ps", TIME_PS, lambda timeline: timeline.last_ps, "end of the last event, on the trace's clock"),
-    Figure("event_count", COUNT, lambda timeline: timeline.event_count, "events on all tracks, derived ones left out"),
-    Figure(
-        "track_count",
-        COUNT,
-        lambda timeline: sum(len(section.tracks) for section in timeline.sections),
-        "tracks, before any limit",
-    ),
+    Figure("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
+    Figure("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
+    Figure("event_count", COUNT, lambda trace: trace.event_count, "events on all tracks but derived ones"),
+    Figure("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
 )
 """What the whole trace has."""
 
 INTERVAL: tuple[Figure[Content], ...] = (
     Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
-    Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "end of the interval, no longer part of it"),
-    Figure(
-        "interval.duration_ps",
-        TIME_PS,
-        lambda content: content.part.end_ps - content.part.start_ps,
-        "how long the interval lasts",
-    ),
-    Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into the interval"),
+    Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
+    Figure("interval.duration_ps", TIME_PS, lambda content: content.part.duration_ps, "how long it lasts"),
+    Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
     Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )
 """What an interval has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.measure import measure
+from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.windows import lane_events, mean_rate
 from tpuprof.tui.pages.timeline.report.arguments import Args, argument_reader
@@ -67,6 +66,11 @@ class Part:
     places: tuple[TrackId, ...]
     rates: tuple[tuple[Section, RateTrack], ...]
     counters: tuple[tuple[Section, CounterTrack], ...]
+
+    @property
+    def duration_ps(self) -> int:
+        """How long the interval lasts."""
+        return self.end_ps - self.start_ps
 
     def section(self, place: TrackId) -> Section:
         """The section of one of its tracks."""
@@ -242,23 +246,6 @@ def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
     return float((value * share).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class TopOp:
-    """The events of one name, as far as they lie in an interval; ops of several programs may share a name.
-
-    Attributes:
-        name, op_class: what they are called, and the class of the first of them.
-        occurrences: how many there are.
-        total_ps, self_ps: their time, and that without the events nested in them.
-    """
-
-    name: str
-    op_class: OpClass
-    occurrences: int
-    total_ps: int
-    self_ps: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackRow:
     """A track over the whole trace or in an interval.
@@ -268,7 +255,7 @@ class TrackRow:
         events: how many it has in that time.
         busy_ps: time in which at least one of them ran; busy_fraction: its share, None for no time at all.
         decimals: of its instants in milliseconds, see `time_decimals`.
-        top: the names with most self time; of an interval only.
+        top: the names with most self time; of an interval only. Ops of several programs may share a name.
     """
 
     section: Section
@@ -277,7 +264,7 @@ class TrackRow:
     busy_ps: int
     busy_fraction: float | None
     decimals: int = 3
-    top: tuple[TopOp, ...] = ()
+    top: tuple[MeasuredRow, ...] = ()
 
 
 def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
@@ -295,12 +282,11 @@ def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
 def summaries(part: Part) -> list[TrackRow]:
     """What ran on each track of a part in its interval."""
     measured = measure(part.timeline, part.start_ps, part.end_ps, part.places)
-    by_name: dict[TrackId, dict[str, TopOp]] = {}
+    by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
     for row in measured.rows(sort="track"):
         ops = by_name.setdefault(row.place, {})
-        before = ops.get(row.name, TopOp(row.name, row.op_class, 0, 0, 0))
-        sums = (before.occurrences + row.occurrences, before.total_ps + row.total_ps, before.self_ps + row.self_ps)
-        ops[row.name] = TopOp(row.name, before.op_class, *sums)
+        before = ops.get(row.name)
+        ops[row.name] = row if before is None else _summed(before, row)
     return [
         TrackRow(
             part.section(share.place),
@@ -314,7 +300,17 @@ def summaries(part: Part) -> list[TrackRow]:
     ]
 
 
-def _top(ops: Iterable[TopOp]) -> tuple[TopOp, ...]:
+def _summed(first: MeasuredRow, second: MeasuredRow) -> MeasuredRow:
+    """Two ops of one name as one."""
+    return replace(
+        first,
+        occurrences=first.occurrences + second.occurrences,
+        total_ps=first.total_ps + second.total_ps,
+        self_ps=first.self_ps + second.self_ps,
+    )
+
+
+def _top(ops: Iterable[MeasuredRow]) -> tuple[MeasuredRow, ...]:
     return tuple(sorted(ops, key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS])
 
 

@@ -244,7 +244,7 @@ def _covered(content: Content) -> str:
     if content.selection is not None:
         begin, end = _instants(part.start_ps, part.end_ps)
         events = f"{counted(len(content.selection), 'event')} on {counted(len(part.places), 'track')}"
-        return f"{duration(part.end_ps - part.start_ps)}, {begin} to {end} ms: {events}"
+        return f"{duration(part.duration_ps)}, {begin} to {end} ms: {events}"
     tracks = sum(not track.is_derived for section in timeline.sections for track in section.tracks)
     begin, end = _instants(timeline.first_ps, timeline.last_ps)
     events = f"{counted(timeline.event_count, 'event')} on {counted(tracks, 'track')}"
