@@ -26,9 +26,9 @@ from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.parsers.timeline.search import find
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
-from tpuprof.tui.pages.timeline.event_details import event_lines
-from tpuprof.tui.pages.timeline.measured import Measured
-from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.draw.event_details import event_lines
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.popup import Measured
 from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.line_canvas import Look

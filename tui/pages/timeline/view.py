@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.measure import Measurement
     from tpuprof.parsers.timeline.model import EventId, Timeline, TrackKind
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
-    from tpuprof.tui.pages.timeline.page import TimelinePage
+    from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
     from tpuprof.tui.pages.timeline.state import TimelineView
 
 COMMANDS = (
@@ -119,7 +119,7 @@ class TimelineTab(Tab):
         Args:
             hosts: of the run, of which this is one.
         """
-        from tpuprof.tui.pages.timeline.page import TimelinePage  # noqa: PLC0415 - brings numpy
+        from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - brings numpy
 
         self._page = TimelinePage(timeline, hosts)
         self.redraw()
@@ -351,7 +351,7 @@ class TimelineTab(Tab):
         from tpuprof.parsers.base.errors import ProfileError  # noqa: PLC0415
         from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415
-        from tpuprof.tui.pages.timeline.event_details import event_lines  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.draw.event_details import event_lines  # noqa: PLC0415
 
         section, item, index = event
         track = timeline.sections[section].tracks[item]

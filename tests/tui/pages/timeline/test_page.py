@@ -12,9 +12,9 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.timeline import page as timeline_page
-from tpuprof.tui.pages.timeline.draw.rows import lane_line
-from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.draw import frame as timeline_frame
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.draw.lanes import lane_line
 
 MOST_BYTES = 32
 
@@ -39,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append("row")
         return lane_line(*args, **words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(timeline_page, "lane_line", noted)
+    monkeypatch.setattr(timeline_frame, "lane_line", noted)
     return calls
 
 

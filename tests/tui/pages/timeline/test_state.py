@@ -12,8 +12,8 @@ from tests.parsers.timeline.build import timeline, track
 from tests.support.made.timelines import timeline_keys, two_cores
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
-from tpuprof.tui.pages.timeline.facts import facts_of, hint_of
-from tpuprof.tui.pages.timeline.measured import together
+from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of
+from tpuprof.tui.pages.timeline.popup import together
 from tpuprof.tui.pages.timeline.rows import Row
 from tpuprof.tui.pages.timeline.state import TimelineView
 

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
-from tpuprof.tui.pages.timeline.draw.signs import fill_of
+from tpuprof.tui.pages.timeline.draw.cells import fill_of
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,12 @@ from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, Tr
 from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, range_label, rate_line
-from tpuprof.tui.pages.timeline.draw.gutter import Label, gutter_line
-from tpuprof.tui.pages.timeline.draw.minimap import minimap_line
-from tpuprof.tui.pages.timeline.draw.panel import panel_lines
-from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor, with_sign
-from tpuprof.tui.pages.timeline.draw.signs import fill_of
-from tpuprof.tui.pages.timeline.facts import facts_of, hint_of, mark_facts
+from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
+from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.pages.timeline.draw.cells import fill_of
+from tpuprof.tui.pages.timeline.draw.graphs import counter_line, minimap_line, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
+from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts, panel_lines
 from tpuprof.tui.pages.timeline.rows import Row, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -364,3 +362,72 @@ def _events_of(section: Section) -> int:
 def _lost_from(track: Track) -> int | None:
     """From when on a track lacks events that the file has lost."""
     return track.span[1] if track.lost_bytes and len(track) else None
+
+
+LabelKind = Literal["section", "track", "lane", "graph"]
+
+_SEEN = 200
+"""Characters of a name that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a row is called.
+
+    Attributes:
+        kind: a section's heading, the first row of a track, another lane of it, or a graph.
+        text: title or name; for a lane its number.
+        is_open: a section or a track of several lanes is open, or closed; None for what can't be opened.
+        is_pinned: the track stands on top.
+        is_current: the cursor is on the row.
+        note: a figure for the right side, such as ``93%`` or ``61–143 W``; given up for want of room.
+    """
+
+    kind: LabelKind
+    text: str
+    is_open: bool | None = None
+    is_pinned: bool = False
+    is_current: bool = False
+    note: str = ""
+
+
+def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
+    """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
+    if width <= 0:
+        return ()
+    ascii_only = glyphs.name == "ascii"
+    pin = "*" if ascii_only else "◆"
+    head: list[Span] = [(glyphs.mark if label.is_current else " ", "mark")]
+    fold = "" if label.is_open is None else (glyphs.open if label.is_open else glyphs.closed) + " "
+    name_key: StyleKey = "strong" if label.is_current else "text"
+    if label.kind == "section":
+        head.append((fold, "key"))
+        name_key = "title"
+    else:
+        head.append((pin if label.is_pinned else " ", "key"))
+        head.append((fold or "  ", "key"))
+    if label.kind == "lane":
+        head.append(("  ", "text"))
+        name_key = "strong" if label.is_current else "dim"
+    head_width = min(line_width(tuple(head)), width - 1)
+    room = width - 1 - head_width
+    text = clean(label.text[:_SEEN], ascii_only)
+    note = clean(label.note[:_SEEN], ascii_only)
+    if note and len(note) + 1 + min(len(text), 8) > room:
+        note = ""
+    name_room = room - (len(note) + 1 if note else 0)
+    name = (cut if label.kind == "section" else cut_middle)(text, name_room, glyphs)
+    spans: list[Span] = [*_clipped(head, head_width), (f"{name:<{name_room}}", name_key)]
+    if note:
+        spans.append((f" {note}", "dim"))
+    spans.append((glyphs.vertical, "rule"))
+    return tuple(span for span in spans if span[0])
+
+
+def _clipped(spans: list[Span], width: int) -> list[Span]:
+    """As many cells of the spans."""
+    out: list[Span] = []
+    for text, key in spans:
+        out.append((text[:width], key))
+        width -= len(text[:width])
+    return out
