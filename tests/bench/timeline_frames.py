@@ -78,7 +78,7 @@ def main() -> None:
         draw()
 
     draw()
-    say(f"a frame of {page.view.height} rows        {timed(frame)}")
+    say(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
     say(f"after a cursor's step      {timed(step)}")
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
     sums = [

@@ -90,7 +90,7 @@ def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> 
         check(lines, width, glyphs)
         check([page.status_line(width, glyphs)], width, glyphs)
         view = page.view
-        assert view.window.span_ps >= view.cells and 0 <= view.row < max(1, len(view.rows))
+        assert view.window.span_ps >= view.window.cells and 0 <= view.rows.cursor < max(1, len(view.rows.all))
         assert view.event is None or view.event[2] < len(found.sections[view.event[0]].tracks[view.event[1]])
     return page
 
@@ -349,7 +349,7 @@ def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() ->
         found, trace = load(one)
         assert (found.sections, found.first_ps, found.last_ps, found.event_count) == ((), 0, 0, 0)
         page = press_all(found, trace)
-        assert page.view.event is None and page.view.rows == []
+        assert page.view.event is None and page.view.rows.all == []
         draw_all(found, trace)
 
 

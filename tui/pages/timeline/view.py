@@ -249,7 +249,7 @@ class TimelineTab(Tab):
     def page(self, screens: float) -> None:
         """So many screens of rows down."""
         if self._view is not None:
-            self._view.move_rows(round(screens * self._view.height))
+            self._view.move_rows(round(screens * self._view.rows.height))
             self.redraw()
 
     def enter(self) -> str:
@@ -257,7 +257,7 @@ class TimelineTab(Tab):
         view = self._view
         if view is None:
             return ""
-        if view.current is not None and view.current.kind == "section":
+        if view.rows.current is not None and view.rows.current.kind == "section":
             self.command("fold")
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())

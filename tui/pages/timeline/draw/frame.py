@@ -80,10 +80,10 @@ class TimelinePage:
         panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
         self._gutter = 19 if width < 100 else 26 if width < 150 else 32
         view.resize(width - self._gutter, height - TOP_LINES - panel - 1)
-        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
+        edges = view.window.edges
         canvas = _Canvas(edges, glyphs, self._gutter)
         lines = [*self._top(canvas), *self._body(canvas)]
-        lines += [fit([], width, glyphs)] * (TOP_LINES + view.height - len(lines))
+        lines += [fit([], width, glyphs)] * (TOP_LINES + view.rows.height - len(lines))
         return [*lines, self._counts(canvas), *self._panel(width, panel, glyphs)]
 
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
@@ -100,30 +100,19 @@ class TimelinePage:
     def point(self, x: int, y: int) -> None:
         """Moves the cursor to a place on the screen."""
         view = self.view
-        row = self._row_at(y - TOP_LINES)
-        if row is not None:
-            view.move_rows(row - view.row)
+        shown, line = view.rows.in_sight, y - TOP_LINES
+        if 0 <= line < len(shown):
+            view.move_rows(shown[line] - view.rows.cursor)
         if x >= self._gutter:
             view.move_cells(x - self._gutter - view.cursor_cell)
 
     def drag(self, first_x: int, last_x: int) -> None:
         """Marks the interval between two columns of the screen."""
         view = self.view
-        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
-        cells = [max(0, min(x - self._gutter, view.cells - 1)) for x in sorted((first_x, last_x))]
+        edges = view.window.edges
+        cells = [max(0, min(x - self._gutter, view.window.cells - 1)) for x in sorted((first_x, last_x))]
         view.marks = (int(edges[cells[0]]), int(edges[cells[1] + 1]))
         view.cursor_ps = view.marks[0]
-
-    def _shown(self) -> list[int]:
-        """Indices of the rows on the screen, from top to bottom."""
-        view = self.view
-        pinned = min(view.pinned_rows, max(0, view.height - 1))
-        first = view.pinned_rows + view.top
-        return [*range(pinned), *range(first, min(len(view.rows), first + view.height - pinned))]
-
-    def _row_at(self, y: int) -> int | None:
-        shown = self._shown()
-        return shown[y] if 0 <= y < len(shown) else None
 
     # --- above the rows
 
@@ -193,10 +182,10 @@ class TimelinePage:
         kept: dict[object, Line] = {}
         lines = []
         arrows = self._arrow_ends(canvas)
-        for at in self._shown():
-            row = view.rows[at]
-            label = self._label(row, at == view.row, canvas.glyphs)
-            if row.kind == "section" and row.section not in view.folding.closed:
+        for at in view.rows.in_sight:
+            row = view.rows.all[at]
+            label = self._label(row, at == view.rows.cursor, canvas.glyphs)
+            if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
             key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), view.matches)
@@ -204,7 +193,7 @@ class TimelinePage:
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
                     cells = with_sign(cells, cell, canvas.glyphs.arrow)
-            if at == view.row:
+            if at == view.rows.cursor:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
         self._rows = kept
@@ -307,7 +296,9 @@ class TimelinePage:
         """What stands left of a row."""
         section = self.view.timeline.sections[row.section]
         if row.kind == "section":
-            return Label("section", section.title, row.section not in self.view.folding.closed, is_current=is_current)
+            return Label(
+                "section", section.title, row.section not in self.view.rows.folding.closed, is_current=is_current
+            )
         if row.kind == "rate":
             return Label("graph", section.rates[row.item].name, is_current=is_current, note=self._use(row))
         if row.kind == "counter":
@@ -333,7 +324,7 @@ class TimelinePage:
 
     def _counts(self, canvas: _Canvas) -> Line:
         """How many events each cell of the cursor's row holds."""
-        view, row = self.view, self.view.current
+        view, row = self.view, self.view.rows.current
         found = view.track_of(row)
         label = fit([(" events a cell", "dim")], canvas.gutter, canvas.glyphs)
         if row is None or found is None:

@@ -345,7 +345,7 @@ def mark_facts(view: TimelineView) -> MarkFacts | None:
 
 def hint_of(view: TimelineView) -> str:
     """What there is to do at an empty place."""
-    row = view.current
+    row = view.rows.current
     if row is None:
         return "no track is called so; Esc shows all of them"
     if row.kind == "section":
