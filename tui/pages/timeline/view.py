@@ -26,22 +26,8 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.timeline.state import TimelineView
 
 COMMANDS = (
-    "zoom",
-    "pan",
-    "fit",
-    "whole",
-    "step",
-    "gap",
-    "event",
-    "mark",
-    "measure",
-    "follow",
-    "base",
-    "fold",
-    "fold_all",
-    "pin",
-    "by_busy",
-    "filter",
+    *("zoom", "pan", "fit", "whole", "step", "gap", "event", "mark", "measure", "follow"),
+    *("base", "fold", "fold_all", "pin", "by_busy", "filter"),
 )
 
 _LEAST_DRAG = 2
@@ -231,26 +217,28 @@ class TimelineTab(Tab):
 
     # --- moving
 
+    def _act(self, act: Callable[[TimelineView], str | None]) -> str:
+        """Does something to the timeline, where it is there, and draws it anew; what there is to say of it."""
+        if self._view is None:
+            return ""
+        said = act(self._view)
+        self.redraw()
+        return said or ""
+
     def move(self, across: int, down: int) -> None:
         """Across by cells, down by rows."""
-        if self._view is not None:
-            if across:
-                self._view.move_cells(across)
-            if down:
-                self._view.move_rows(down)
-            self.redraw()
+        if across:
+            self._act(lambda view: view.move_cells(across))
+        if down:
+            self._act(lambda view: view.move_rows(down))
 
     def ends(self, direction: int) -> None:
         """First or last event of the row."""
-        if self._view is not None:
-            self._view.first_or_last(direction)
-            self.redraw()
+        self._act(lambda view: view.first_or_last(direction))
 
     def page(self, screens: float) -> None:
         """So many screens of rows down."""
-        if self._view is not None:
-            self._view.move_rows(round(screens * self._view.rows.height))
-            self.redraw()
+        self._act(lambda view: view.move_rows(round(screens * view.rows.height)))
 
     def enter(self) -> str:
         """Opens or closes a section; else fetches all that the profile says of the event."""
@@ -258,54 +246,40 @@ class TimelineTab(Tab):
         if view is None:
             return ""
         if view.rows.current is not None and view.rows.current.kind == "section":
-            self.command("fold")
+            self._act(lambda view: view.fold())
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `COMMANDS`."""
+        said = self._act(lambda view: self._commands(view, by)[name]())
         view = self._view
-        if view is None:
-            return ""
-        said = ""
-        if name == "zoom":
-            view.zoom(by)
-        elif name == "pan":
-            view.pan(by)
-        elif name == "whole":
-            view.show_all()
-        elif name == "mark":
-            said = view.mark()
-            if view.interval is not None:
-                self._measure(view.timeline, *view.interval)
-        elif name == "measure":
+        if view is not None and name == "mark" and view.interval is not None:
+            self._measure(view.timeline, *view.interval)
+        elif view is not None and name == "measure":
             self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
-        else:
-            said = self._say(view, name, by)
-        self.redraw()
         return said
 
-    def _say(self, view: TimelineView, name: str, by: int) -> str:
-        """Does a command that has something to say."""
-        plain: dict[str, Callable[[], str]] = {
+    def _commands(self, view: TimelineView, by: int) -> dict[str, Callable[[], str | None]]:
+        """What each command does; `by` is which way, or how much."""
+        return {
+            "zoom": lambda: view.zoom(by),
+            "pan": lambda: view.pan(by),
+            "whole": view.show_all,
+            "mark": view.mark,
+            "measure": lambda: None,
             "fit": view.fit,
             "base": view.next_base,
             "fold": view.fold,
             "fold_all": view.fold_all,
             "pin": view.pin,
             "by_busy": view.sort,
+            "gap": lambda: view.next_gap(by, self.look.glyphs.name == "ascii"),
+            "step": lambda: view.next_step(by),
+            "event": lambda: view.next_event(by),
+            "follow": lambda: view.follow(by),
         }
-        if name in plain:
-            return plain[name]()
-        if name == "gap":
-            return view.next_gap(by, self.look.glyphs.name == "ascii")
-        directed: dict[str, Callable[[int], str]] = {
-            "step": view.next_step,
-            "event": view.next_event,
-            "follow": view.follow,
-        }
-        return directed[name](by)
 
     def back(self) -> bool:
         """Gives up marks or the filter."""
@@ -316,33 +290,24 @@ class TimelineTab(Tab):
 
     def go_to(self, what: str, name: str) -> str:
         """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
-        view = self._view
-        if view is None:
+        if self._view is None:
             self._wanted = (what, name)
             return ""
-        said = view.show_step(name) if what == "step" else view.show_op(name)
-        self.redraw()
-        return said
+        return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name))
 
     # --- searching
 
     def search(self, text: str) -> str:
         """Finds events over the whole trace and moves to the first."""
-        said = self._view.search(text) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.search(text))
 
     def next_match(self, direction: int) -> str:
         """To the next or previous match."""
-        said = self._view.next_match(1 if direction > 0 else -1) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.next_match(1 if direction > 0 else -1))
 
     def filter(self, text: str) -> str:
         """Shows only tracks with this in their name."""
-        said = self._view.filter(text) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.filter(text))
 
     # --- work that takes time
 
@@ -379,8 +344,7 @@ class TimelineTab(Tab):
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
         if self._view is not None and self._view.timeline is timeline:
-            self._view.select(event)
-            self.redraw()
+            self._act(lambda view: view.select(event))
 
     # --- mouse
 
@@ -412,9 +376,4 @@ class TimelineTab(Tab):
         self._wheel(1, event.ctrl)
 
     def _wheel(self, up: int, zooms: bool) -> None:
-        if self._view is not None:
-            if zooms:
-                self._view.zoom(2 * up)
-            else:
-                self._view.move_rows(-3 * up)
-            self.redraw()
+        self._act(lambda view: view.zoom(2 * up) if zooms else view.move_rows(-3 * up))

@@ -29,8 +29,8 @@ NAME_SEEN = 300
 
 BAR_WIDTH = 10
 NAME_WIDTH = 26
-INSTANT = "instant"
-"""Columns of instants, which are made as wide as those of the trace."""
+INSTANT_COLUMN = "instant"
+"""What columns of instants are called, which are made as wide as those of the trace."""
 
 _TOP_SHOWN = 3
 _DEEPEST = 8
@@ -110,8 +110,35 @@ _ARGUMENTS = Unit("object", plain, lambda args, _: str(args), is_text=True)
 # --- how rows are read and drawn
 
 
+def _field(
+    key: str,
+    unit: Unit,
+    read: Callable[[Row], object],
+    meaning: str,
+    heading: str = "",
+    width: int = 0,
+    cells: Callable[[Sequence[Row], Glyphs], Cells] | None = None,
+    *,
+    null: str = "",
+    fixed: bool = False,
+    grows: bool = False,
+) -> Field[Sequence[Row]]:
+    """A quantity that is read row by row; its column has the same heading everywhere, one that grows always shows.
+
+    Args:
+        width: cells of its column on the screen; 0 for none.
+        cells, fixed, grows: of that column, see `OnScreen`.
+    """
+    screen: OnScreen[Sequence[Row]] | None = None
+    if unit is _INSTANT:
+        screen = OnScreen(INSTANT_COLUMN, heading, 9, _dim, fixed=fixed)
+    elif width:
+        screen = OnScreen("", heading, width, cells=cells, fixed=fixed or grows, grows=grows)
+    return Field(key, unit, _each(read), meaning, null, heading, screen)
+
+
 def _each(read: Callable[[Row], object]) -> Callable[[Sequence[Row], Rows], list[Any]]:
-    """Reads a quantity of some rows."""
+    """Reads a quantity of some rows one by one."""
     return lambda source, rows: [read(source[row]) for row in rows]
 
 
@@ -144,12 +171,12 @@ def _letters(source: Sequence[EventRow], _: Glyphs) -> Cells:
     return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
 
 
+def _section_title(row: TrackRow | EventRow, _: bool) -> str:
+    return row.section.title[:NAME_SEEN]
+
+
 def _track_name(row: TrackRow | EventRow, _: bool) -> str:
     return row.track.name[:NAME_SEEN]
-
-
-def _track_style(row: TrackRow) -> Key:
-    return "dim" if row.track.is_derived else "strong"
 
 
 def _full_name(row: TrackRow, _: bool) -> str:
@@ -168,15 +195,16 @@ def _indented_name(event: EventRow, _: bool) -> str:
     return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
 
 
-_SECTION: Field[Any] = Field(
+_SECTION: Field[Any] = _field(
     "section",
     _NAME,
-    _each(lambda row: row.section.title),
+    lambda row: row.section.title,
     "which core, or whose threads",
-    heading="section",
-    screen=OnScreen("", "section", 22, cells=_texts(lambda row, _: row.section.title[:NAME_SEEN], _dim)),
+    "section",
+    22,
+    _texts(_section_title, _dim),
 )
-_PLANE: Field[Any] = Field("plane", _NAME, _each(lambda row: row.section.plane), "the section's plane in the profile")
+_PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
 
 # --- tracks
 
@@ -188,75 +216,47 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         no_time: why its share of that time may be unknown.
         events_width: cells of the column of events.
     """
+    marked_name = _texts(_track_name, lambda row: "dim" if row.track.is_derived else "strong")
     return (
         _SECTION,
         _PLANE,
-        Field(
+        _field(
             "line",
             _MARKED_NAME,
-            _each(lambda row: (row.track.name, row.track.is_derived)),
+            lambda row: (row.track.name, row.track.is_derived),
             "the track's name, which is its line's in the profile",
-            heading="track",
-            screen=OnScreen("", "track", NAME_WIDTH, cells=_texts(_track_name, _track_style), fixed=True, grows=True),
+            "track",
+            NAME_WIDTH,
+            marked_name,
+            grows=True,
         ),
-        Field(
+        _field(
             "track",
             _NAME,
-            _each(lambda row: row.track.name),
+            lambda row: row.track.name,
             "the track's name, which is its line's in the profile",
-            heading="track",
-            screen=OnScreen("", "track", 34, cells=_texts(_full_name, _strong), fixed=True, grows=True),
+            "track",
+            34,
+            _texts(_full_name, _strong),
+            grows=True,
         ),
-        Field(
-            "kind",
-            TEXT,
-            _each(lambda row: row.track.kind),
-            "what the track holds, such as ops, modules, steps or the events of a thread",
-            screen=OnScreen("", "kind", 13, cells=_texts(_kind, _dim)),
+        _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", "kind", 13, _texts(_kind, _dim)),
+        _field("is_derived", FLAG, lambda row: row.track.is_derived, "made from other tracks, as scopes are from ops"),
+        _field("events", COUNT, lambda row: row.events, "events that reach into the time", "events", events_width),
+        _field(
+            "first_ps", _INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", "first, ms"
         ),
-        Field(
-            "is_derived", FLAG, _each(lambda row: row.track.is_derived), "made from other tracks, as scopes from ops"
-        ),
-        Field(
-            "events",
-            COUNT,
-            _each(lambda row: row.events),
-            "events on the track, in an interval those that reach into it",
-            heading="events",
-            screen=OnScreen("", "events", events_width),
-        ),
-        Field(
-            "first_ps",
-            _INSTANT,
-            _each(lambda row: (row.track.span[0], row.decimals)),
-            "begin of the track's first event, on the trace's clock",
-            heading="first, ms",
-            screen=OnScreen(INSTANT, "first, ms", 9, _dim),
-        ),
-        Field(
-            "last_ps",
-            _INSTANT,
-            _each(lambda row: (row.track.span[1], row.decimals)),
-            "end of the track's last event, on the trace's clock",
-            heading="last, ms",
-            screen=OnScreen(INSTANT, "last, ms", 9, _dim),
-        ),
-        Field(
-            "busy_ps",
-            TIME_PS,
-            _each(lambda row: row.busy_ps),
-            "time in which at least one event of the track ran",
-            heading="time",
-            screen=OnScreen("", "time", 8),
-        ),
-        Field(
+        _field("last_ps", _INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", "last, ms"),
+        _field("busy_ps", TIME_PS, lambda row: row.busy_ps, "time in which any event of the track ran", "time", 8),
+        _field(
             "busy_fraction",
             SHARE,
-            _each(lambda row: row.busy_fraction),
-            "time in which at least one event of the track ran, over the whole time",
-            no_time,
+            lambda row: row.busy_fraction,
+            "busy time over the whole time",
             "busy",
-            OnScreen("", "busy", 6, fixed=True),
+            6,
+            null=no_time,
+            fixed=True,
         ),
         Field(
             "busy_bar",
@@ -265,23 +265,17 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "the busy fraction as a bar",
             screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True),
         ),
-        Field(
-            "depth",
-            COUNT,
-            _each(lambda row: row.track.depth),
-            "lanes: how deep events nest, or how many overlap",
-            heading="depth",
-            screen=OnScreen("", "depth", 5),
-        ),
-        Field("lost_bytes", COUNT, _each(lambda row: row.track.lost_bytes), "bytes of its line that the file lacks"),
-        Field("damaged_events", COUNT, _each(lambda row: row.track.malformed), "events with damaged bytes"),
-        Field(
+        _field("depth", COUNT, lambda row: row.track.depth, "lanes: events that nest or overlap at most", "depth", 5),
+        _field("lost_bytes", COUNT, lambda row: row.track.lost_bytes, "bytes of its line that the file lacks"),
+        _field("damaged_events", COUNT, lambda row: row.track.malformed, "events with damaged bytes"),
+        _field(
             "top_ops",
             _TOP,
-            _each(lambda row: row.top),
+            lambda row: row.top,
             f"the names with most self time, at most {MOST_TOP_OPS}",
-            heading="most self time",
-            screen=OnScreen("", "most self time", 36, cells=_texts(_top_names, _dim)),
+            "most self time",
+            36,
+            _texts(_top_names, _dim),
         ),
     )
 
@@ -312,11 +306,11 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
 TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     "top_ops",
     (
-        Field("name", _NAME, _each(lambda row: row.name), "what events are called, perhaps those of several programs"),
-        Field("class", TEXT, _each(lambda row: row.op_class), "class of the first of them"),
-        Field("occurrences", COUNT, _each(lambda row: row.occurrences), "events that reach into the interval"),
-        Field("self_time_ps", TIME_PS, _each(lambda row: row.self_ps), "their time there without what nests in them"),
-        Field("total_time_ps", TIME_PS, _each(lambda row: row.total_ps), "their time in the interval"),
+        _field("name", _NAME, lambda row: row.name, "what events are called, perhaps those of several programs"),
+        _field("class", TEXT, lambda row: row.op_class, "class of the first of them"),
+        _field("occurrences", COUNT, lambda row: row.occurrences, "events that reach into the interval"),
+        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without what nests in them"),
+        _field("total_time_ps", TIME_PS, lambda row: row.total_ps, "their time in the interval"),
     ),
     len,
     json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
@@ -330,20 +324,20 @@ RATES: Table[Sequence[RateFigure]] = Table(
     (
         _SECTION,
         _PLANE,
-        Field("name", _NAME, _each(lambda row: row.name), "what the ops use: MXU or HBM", heading="rate"),
-        Field("unit", _NAME, _each(lambda row: row.unit), "FLOP/s or bytes/s"),
-        Field(
+        _field("name", _NAME, lambda row: row.name, "what the ops use: MXU or HBM", "rate"),
+        _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
+        _field(
             "per_second",
             _RATE,
-            _each(lambda row: (row.per_second, row.unit)),
+            lambda row: (row.per_second, row.unit),
             "the average of what the ops ask for by the compiler's count, each op's spread over its time",
-            NO_TIME,
             "average",
+            null=NO_TIME,
         ),
-        Field(
-            "peak_per_second", _RATE, _each(lambda row: (row.peak, row.unit)), "what the core can do", NO_PEAK, "peak"
+        _field(
+            "peak_per_second", _RATE, lambda row: (row.peak, row.unit), "what the core can do", "peak", null=NO_PEAK
         ),
-        Field("use_fraction", SHARE, _each(lambda row: row.use_fraction), "average over peak", NO_USE, "use"),
+        _field("use_fraction", SHARE, lambda row: row.use_fraction, "average over peak", "use", null=NO_USE),
     ),
     len,
     json=("section", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
@@ -356,14 +350,14 @@ COUNTERS: Table[Sequence[CounterFigure]] = Table(
     (
         _SECTION,
         _PLANE,
-        Field("name", _NAME, _each(lambda row: row.name), "the counter's name", heading="counter"),
-        Field("unit", _UNIT, _each(lambda row: row.unit or None), "as the profile names it", NO_UNIT, "unit"),
-        Field("samples", COUNT, _each(lambda row: row.samples), "values in the interval", heading="values"),
-        Field("first_ps", TIME_PS, _each(lambda row: row.first_ps), "when the first of them was taken", NO_VALUE),
-        Field("last_ps", TIME_PS, _each(lambda row: row.last_ps), "when the last of them was taken", NO_VALUE),
-        Field("minimum", _VALUE, _each(lambda row: row.minimum), "the least value that held", NO_NUMBER, "least"),
-        Field("maximum", _VALUE, _each(lambda row: row.maximum), "the greatest value that held", NO_NUMBER, "most"),
-        Field("mean", _VALUE, _each(lambda row: row.mean), "each value counts as long as it held", NO_NUMBER, "mean"),
+        _field("name", _NAME, lambda row: row.name, "the counter's name", "counter"),
+        _field("unit", _UNIT, lambda row: row.unit or None, "as the profile names it", "unit", null=NO_UNIT),
+        _field("samples", COUNT, lambda row: row.samples, "values in the interval", "values"),
+        _field("first_ps", TIME_PS, lambda row: row.first_ps, "when the first of them was taken", null=NO_VALUE),
+        _field("last_ps", TIME_PS, lambda row: row.last_ps, "when the last of them was taken", null=NO_VALUE),
+        _field("minimum", _VALUE, lambda row: row.minimum, "the least value that held", "least", null=NO_NUMBER),
+        _field("maximum", _VALUE, lambda row: row.maximum, "the greatest value that held", "most", null=NO_NUMBER),
+        _field("mean", _VALUE, lambda row: row.mean, "each value counts as long as it held", "mean", null=NO_NUMBER),
     ),
     len,
     json=("section", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
@@ -386,38 +380,19 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         ),
         _SECTION,
         _PLANE,
-        Field(
-            "track",
-            _NAME,
-            _each(lambda row: row.track.name),
-            "the track that it is on",
-            heading="track",
-            screen=OnScreen("", "track", 18, cells=_texts(_track_name)),
-        ),
-        Field(
+        _field("track", _NAME, lambda row: row.track.name, "the track that it is on", "track", 18, _texts(_track_name)),
+        _field(
             "start_ps",
             _INSTANT,
-            _each(lambda row: (row.start_ps, row.decimals)),
+            lambda row: (row.start_ps, row.decimals),
             "when it began, on the trace's clock",
-            heading="start, ms",
-            screen=OnScreen(INSTANT, "start, ms", 9, _dim, fixed=True),
+            "start, ms",
+            fixed=True,
         ),
-        Field(
-            "duration_ps",
-            TIME_PS,
-            _each(lambda row: row.end_ps - row.start_ps),
-            "how long it took, by the trace's clock",
-            heading="duration",
-            screen=OnScreen("", "duration", 8, fixed=True),
+        _field(
+            "duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", "duration", 8, fixed=True
         ),
-        Field(
-            "depth",
-            NUMBER,
-            _each(lambda row: row.lane),
-            "its lane: in how many events of the track it nests",
-            heading="depth",
-            screen=OnScreen("", "depth", 5),
-        ),
+        _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", "depth", 5),
         Field(
             "class",
             TEXT,
@@ -426,12 +401,8 @@ EVENTS: Table[Sequence[EventRow]] = Table(
             heading="class",
             screen=OnScreen("", "", 1, cells=_letters, fixed=True, keeps_style=True),
         ),
-        Field(
-            "args",
-            _ARGUMENTS,
-            _each(lambda row: row.args),
-            "its stats and those of its metadata by name, bytes as what they hold or as their length",
-            NO_ARGUMENT,
+        _field(
+            "args", _ARGUMENTS, lambda row: row.args, "its stats and those of its metadata, by name", null=NO_ARGUMENT
         ),
     ),
     len,

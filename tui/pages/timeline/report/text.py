@@ -15,7 +15,7 @@ from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_line
 from tpuprof.tui.pages.timeline.report.fields import (
     BAR_WIDTH,
     EVENTS,
-    INSTANT,
+    INSTANT_COLUMN,
     NAME_SEEN,
     NAME_WIDTH,
     SUMMARY,
@@ -107,7 +107,7 @@ def _columns(
     instant = 3 + len(at_ms(end_ps, time_decimals(start_ps, end_ps)))
     columns = screen_columns(table, source, glyphs)
     return chosen_columns(
-        [replace(column, width=instant) if column.key == INSTANT else column for column in columns], width
+        [replace(column, width=instant) if column.key == INSTANT_COLUMN else column for column in columns], width
     )
 
 
