@@ -159,28 +159,31 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
 
 def with_sign(line: Line, cell: int, sign: str) -> Line:
     """The row with a sign in one of its cells, on the ground that the cell has."""
-    at = 0
-    for index, (text, key) in enumerate(line):
-        if at <= cell < at + len(text):
-            ground = key[1] if isinstance(key, tuple) else "page"
-            parts: list[Span] = [(text[: cell - at], key), (sign, ("words", ground)), (text[cell - at + 1 :], key)]
-            return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
-        at += len(text)
-    return line
+    return _with_cell(line, cell, lambda _, key: (sign, ("words", key[1] if isinstance(key, tuple) else "page")))
 
 
 def with_cursor(line: Line, cell: int, glyphs: Glyphs) -> Line:
     """The row under the cursor: a blank at the cursor's cell becomes a mark; what else is there stays."""
-    at = 0
-    for index, (text, _) in enumerate(line):
-        if at <= cell < at + len(text):
-            key = line[index][1]
-            if text[cell - at] != " " or not (key == "text" or (isinstance(key, tuple) and key[1] == "page")):
+
+    def mark(text: str, key: Key) -> Span:
+        is_blank = text == " " and (key == "text" or (isinstance(key, tuple) and key[1] == "page"))
+        return (glyphs.vertical, "mark") if is_blank else (text, key)
+
+    return _with_cell(line, cell, mark)
+
+
+def _with_cell(line: Line, cell: int, draw: Callable[[str, Key], Span]) -> Line:
+    """The row with one of its cells drawn anew from the text and the style that it has."""
+    begin = 0
+    for index, (text, key) in enumerate(line):
+        place = cell - begin
+        if 0 <= place < len(text):
+            drawn = draw(text[place], key)
+            if drawn == (text[place], key):
                 return line
-            before, after = text[: cell - at], text[cell - at + 1 :]
-            parts: list[Span] = [(before, key), (glyphs.vertical, "mark"), (after, key)]
+            parts: list[Span] = [(text[:place], key), drawn, (text[place + 1 :], key)]
             return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
-        at += len(text)
+        begin += len(text)
     return line
 
 
@@ -306,24 +309,24 @@ class LetterCells:
 def letter_cells(seen: Sight) -> LetterCells:
     """Gives each cell to one event, so that every event has a cell or lies in a crowded one."""
     one, two = seen.count == 1, seen.count == 2
-    whole = one & seen.before1 & seen.after1
+    whole = one & seen.first.before & seen.first.after
     # whether the cell's first event lies in the cell before too, its last one in the cell behind; and fills it
-    goes_on = (seen.count[1:] > 0) & (seen.count[:-1] > 0) & (seen.event2[:-1] == seen.event1[1:])
+    goes_on = (seen.count[1:] > 0) & (seen.count[:-1] > 0) & (seen.last.event[:-1] == seen.first.event[1:])
     before, after = np.append(False, goes_on), np.append(goes_on, False)
     whole_before, whole_after = before & np.append(False, whole[:-1]), after & np.append(whole[1:], False)
-    event = np.where(one, seen.event1, -1)
+    event = np.where(one, seen.first.event, -1)
     # a slice that fills other cells gives up one that it hardly reaches
-    event[one & whole_before & ~seen.after1 & (seen.to1 < 4)] = -1
-    event[one & whole_after & ~seen.before1 & (seen.from1 > 4)] = -1
+    event[one & whole_before & ~seen.first.after & (seen.first.end < 4)] = -1
+    event[one & whole_after & ~seen.first.before & (seen.first.begin > 4)] = -1
     # of two, the one that has no cell elsewhere gets this one; the first has, where it began in an earlier cell
-    to_first = two & whole_after & (~before | (seen.to1 >= 8 - seen.from2))
+    to_first = two & whole_after & (~before | (seen.first.end >= 8 - seen.last.begin))
     to_last = two & before & ~to_first
-    event[to_first], event[to_last] = seen.event1[to_first], seen.event2[to_last]
+    event[to_first], event[to_last] = seen.first.event[to_first], seen.last.event[to_last]
     is_crowded = (seen.count > 2) | (two & ~to_first & ~to_last)
-    short1, short2 = seen.to1 - seen.from1 < 4, seen.to2 - seen.from2 < 4
+    short1, short2 = seen.first.end - seen.first.begin < 4, seen.last.end - seen.last.begin < 4
     is_thin = ((one | to_first) & ~before & ~(one & after) & short1) | (to_last & ~after & short2)
-    is_last = event == seen.event2
-    fill = np.where(is_crowded, seen.crowd, np.where(is_last, seen.fill2, seen.fill1))
-    kind = np.where(is_crowded, seen.crowd_kind, np.where(is_last, seen.kind2, seen.kind1))
+    is_last = event == seen.last.event
+    fill = np.where(is_crowded, seen.crowd, np.where(is_last, seen.last.fill, seen.first.fill))
+    kind = np.where(is_crowded, seen.crowd_kind, np.where(is_last, seen.last.kind, seen.first.kind))
     code = np.where(is_crowded, -2 - fill.astype(np.int64), event)
     return LetterCells(event, is_thin, is_crowded, fill, kind, code)
