@@ -60,14 +60,6 @@ class Folding:
     wanted: str = ""
     by_busy: bool = False
 
-    def with_section(self, section: int) -> Folding:
-        """Opens or closes a section."""
-        return replace(self, closed=self.closed ^ {section})
-
-    def with_track(self, track: TrackId) -> Folding:
-        """Opens or closes a track."""
-        return replace(self, turned=self.turned ^ {track})
-
     def with_pin(self, track: TrackId) -> Folding:
         """Pins a track, or lets it go."""
         kept = tuple(one for one in self.pinned if one != track)

@@ -49,7 +49,7 @@ class TimelineView:
         self.base: Base = "trace"
         self.matches: Matches | None = None
         self.event: EventId | None = None
-        self._here: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
+        self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
         self.window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps).whole()
         self.cursor_ps = timeline.first_ps
 
@@ -67,6 +67,13 @@ class TimelineView:
             return (row.section, section.tracks.index(ops)), ops
         item = main_track(section) if row.kind == "section" else None
         return None if item is None else ((row.section, item), section.tracks[item])
+
+    @property
+    def _here(self) -> tuple[Row, TrackId, Track] | None:
+        """The cursor's row, and the track that it is about; None where it is about none."""
+        row = self.rows.current
+        found = self.track_of(row)
+        return None if row is None or found is None else (row, *found)
 
     @property
     def selected(self) -> tuple[Track, int] | None:
@@ -149,21 +156,21 @@ class TimelineView:
 
     def fit(self) -> str:
         """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
-        found: list[tuple[str, tuple[int, int]]] = []
+        spans: list[tuple[str, tuple[int, int]]] = []
         step, event, interval = self.step, self._event_span(), self.interval
         if interval is not None:
-            found.append(("the marked interval", interval))
+            spans.append(("the marked interval", interval))
         if event is not None:
-            found.append(("", event))
+            spans.append(("", event))
         if step is not None:
             span = self.timeline.steps[step]
-            found.append((f"step {span.name}", (span.start_ps, span.end_ps)))
-        windows = [self.window.fitted(*span) for _, span in found]
+            spans.append((f"step {span.name}", (span.start_ps, span.end_ps)))
+        windows = [self.window.fitted(*span) for _, span in spans]
         if not windows:
             return "nothing to fit: no event under the cursor, no interval and no step"
-        at = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
-        self.window = windows[at]
-        return found[at][0]
+        number = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
+        self.window = windows[number]
+        return spans[number][0]
 
     def show_span(self, start_ps: int, end_ps: int) -> None:
         """A stretch of time fills the window, with the cursor at its beginning."""
@@ -186,27 +193,25 @@ class TimelineView:
 
     def _under_cursor(self) -> EventId | None:
         """The event of the cursor's row at its instant, else the longest in its cell; of several lanes the deepest."""
-        row = self.rows.current
-        found = self.track_of(row)
-        if row is None or found is None or row.kind == "rate":
+        here = self._here
+        if here is None or here[0].kind == "rate":
             return None
-        (section, item), track = found
+        row, (section, item), track = here
         edges = self.window.edges
         cell = self.cursor_cell
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
             lanes = deepest_lane(track, int(edges[cell]), int(edges[cell + 1]))
-        at = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
-        index = next((one for one in reversed(at) if one is not None), None)
+        events = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
+        index = next((event for event in reversed(events) if event is not None), None)
         return None if index is None else (section, item, index)
 
     def next_event(self, direction: int) -> str:
         """To the next (1) or previous (-1) event of the row, in order of time."""
-        row = self.rows.current
-        found = self.track_of(row)
-        if row is None or found is None:
+        found = self._here
+        if found is None:
             return "no events on this row"
-        (section, item), track = found
+        row, (section, item), track = found
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
         if self.event is not None and self.event[:2] == (section, item):
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
@@ -222,14 +227,13 @@ class TimelineView:
 
     def first_or_last(self, direction: int) -> None:
         """To the first (-1) or last (1) event of the row."""
-        row = self.rows.current
-        found = self.track_of(row)
-        if row is None or found is None:
+        here = self._here
+        if here is None:
             self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
             return
-        (section, item), track = found
+        row, (section, item), track = here
         lanes = [track.lane(lane) for lane in self._lanes(row, track)]
-        ends = [(one.start if direction < 0 else one.stop - 1) for one in lanes if one.stop > one.start]
+        ends = [(lane.start if direction < 0 else lane.stop - 1) for lane in lanes if lane.stop > lane.start]
         pick = min if direction < 0 else max
         if ends:
             self.select((section, item, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
@@ -259,27 +263,27 @@ class TimelineView:
         if not steps:
             return "this profile has no steps to move by"
         now = self.step
-        at = (0 if direction > 0 else -1) if now is None else now + direction
+        number = (0 if direction > 0 else -1) if now is None else now + direction
         if now is not None:
             span = steps[now].start_ps, steps[now].end_ps
             is_wide = self.window.span_ps > 2 * (span[1] - span[0])
             if is_wide or (direction < 0 and self.window != self.window.fitted(*span)):
-                at = now  # first the one that the cursor is in
-        if not 0 <= at < len(steps):
+                number = now  # first the one that the cursor is in
+        if not 0 <= number < len(steps):
             return "no step after this one" if direction > 0 else "no step before this one"
-        self._enter_step(steps[at])
+        self._enter_step(steps[number])
         what = "~step" if self.timeline.steps_are_inferred else "step"
-        return f"{what} {steps[at].name}, {at + 1} of {len(steps)}"
+        return f"{what} {steps[number].name}, {number + 1} of {len(steps)}"
 
     def _enter_step(self, step: StepSpan) -> None:
         """A step fills the window, with the cursor at its begin and the row's first event in it selected."""
         self.cursor_ps = step.start_ps
         self.window = self.window.fitted(step.start_ps, step.end_ps)
         self.event = None
-        row, found = self.rows.current, self.track_of(self.rows.current)
-        if row is None or found is None or row.kind == "rate":
+        here = self._here
+        if here is None or here[0].kind == "rate":
             return
-        (section, item), track = found
+        row, (section, item), track = here
         near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
         starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
         if starts and min(starts)[0] < step.end_ps:
@@ -305,9 +309,9 @@ class TimelineView:
         if self.flows is None or self.event is None:
             return ()
         key = (self.flows, self.event)
-        if self._here is None or self._here[0] != key:
-            self._here = key, self.flows.of(*self.event, _MOST_FLOWS)
-        return self._here[1]
+        if self._flows_of is None or self._flows_of[0] != key:
+            self._flows_of = key, self.flows.of(*self.event, _MOST_FLOWS)
+        return self._flows_of[1]
 
     def follow(self, direction: int) -> str:
         """Along an arrow from (1) or against one to (-1) the selected event."""
@@ -386,11 +390,11 @@ class TimelineView:
         row = self.rows.current
         if row is None:
             return ""
-        track_id = row.track_id
+        track_id, folding = row.track_id, self.rows.folding
         if track_id is None or self.timeline.sections[row.section].tracks[row.item].depth < 2:
-            self._arrange(self.rows.folding.with_section(row.section))
+            self._arrange(replace(folding, closed=folding.closed ^ {row.section}))
         else:
-            self._arrange(self.rows.folding.with_track(track_id))
+            self._arrange(replace(folding, turned=folding.turned ^ {track_id}))
         return ""
 
     def fold_all(self) -> str:

@@ -20,7 +20,7 @@ from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.details import EventStats
     from tpuprof.parsers.timeline.measure import Measurement
-    from tpuprof.parsers.timeline.model import EventId, Timeline, TrackKind
+    from tpuprof.parsers.timeline.model import EventId, Timeline, Track, TrackKind
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
     from tpuprof.tui.pages.timeline.state import TimelineView
@@ -129,6 +129,10 @@ class TimelineTab(Tab):
         return self._page is not None
 
     @property
+    def _selected(self) -> tuple[Track, int] | None:
+        return None if self._page is None else self._page.view.selected
+
+    @property
     def _view(self) -> TimelineView | None:
         return None if self._page is None else self._page.view
 
@@ -161,7 +165,7 @@ class TimelineTab(Tab):
     @property
     def selection(self) -> str | None:
         """Name of the selected event."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         return None if selected is None else selected[0].label(selected[1])
 
     @property
@@ -175,7 +179,7 @@ class TimelineTab(Tab):
     @property
     def op_name(self) -> str | None:
         """Name of the op that the selected event ran, for other tabs."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
         from tpuprof.parsers.ops.framework_op import parse_framework_op  # noqa: PLC0415 - not for the first frame
@@ -190,7 +194,7 @@ class TimelineTab(Tab):
     @property
     def op_program(self) -> int | None:
         """Program id of that op; None where the profile does not say."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         if selected is None:
             return None
         from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame

@@ -182,9 +182,9 @@ class TimelinePage:
         kept: dict[object, Line] = {}
         lines = []
         arrows = self._arrow_ends(canvas)
-        for at in view.rows.in_sight:
-            row = view.rows.all[at]
-            label = self._label(row, at == view.rows.cursor, canvas.glyphs)
+        for number in view.rows.in_sight:
+            row = view.rows.all[number]
+            label = self._label(row, number == view.rows.cursor, canvas.glyphs)
             if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
@@ -193,7 +193,7 @@ class TimelinePage:
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
                     cells = with_sign(cells, cell, canvas.glyphs.arrow)
-            if at == view.rows.cursor:
+            if number == view.rows.cursor:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
         self._rows = kept
@@ -230,7 +230,8 @@ class TimelinePage:
         if row.kind == "counter":
             return counter_line(section.counters[row.item], canvas.edges, canvas.glyphs)
         track = section.tracks[row.item]
-        is_match = self._matching(row)
+        matches = self.view.matches
+        is_match = None if matches is None else matches.matching((row.section, row.item))
         if row.kind == "flat":
             return self._flat(track, self._selected_in(row), is_match, canvas)
         return lane_line(
@@ -264,13 +265,6 @@ class TimelinePage:
             is_match=is_match,
             lost_from_ps=_lost_from(track),
         )
-
-    def _matching(self, row: Row) -> NDArray[np.bool_] | None:
-        """bool[keys]: the names that a search found on a row's track."""
-        matches = self.view.matches
-        if matches is None:
-            return None
-        return None if row.track_id is None else matches.matching(row.track_id)
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""

@@ -16,7 +16,6 @@ from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.layout import clean, cut, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import (
-    MATCH,
     PAGE,
     SELECTED,
     SIGNS,
@@ -85,7 +84,6 @@ def track_line(
     *,
     fill: Fill | None = None,
     selected: tuple[int, int] | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """A track with all its lanes in one row: every cell is shaded as a crowded cell of a lane is.
@@ -93,7 +91,7 @@ def track_line(
     Args:
         window: `windows.track_window`.
         selected: from when to when the selected event runs.
-        fill, match_cells, lost_from_ps: see `lane_line`.
+        fill, lost_from_ps: see `lane_line`.
     """
     low, high = window.edges[:-1], window.edges[1:]
     busy = window.busy_ps.sum(axis=1)
@@ -102,8 +100,6 @@ def track_line(
     else:
         kind = np.full(len(busy), FILLS.index(fill), np.uint8)
     ink = kind.copy()
-    if match_cells is not None:
-        ink[match_cells] = MATCH
     if selected is not None:
         ink[(low < max(selected[1], selected[0] + 1)) & (high > selected[0])] = SELECTED
     share = np.minimum(busy / (high - low), 1.0)

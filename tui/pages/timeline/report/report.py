@@ -5,7 +5,7 @@ Reports come as pieces of text, for the events of a trace may be more than memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from json import JSONEncoder, dumps
 from typing import Any
@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.draw.format import count, duration
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.timeline.report.fields import (
     COUNTERS,
     EVENTS,
@@ -26,7 +26,6 @@ from tpuprof.tui.pages.timeline.report.fields import (
     TOP_OPS,
     TRACE,
     TRACKS,
-    at_ms,
 )
 from tpuprof.tui.pages.timeline.report.part import (
     Content,
@@ -38,17 +37,16 @@ from tpuprof.tui.pages.timeline.report.part import (
     rate_figures,
     select,
     summaries,
-    time_decimals,
     track_rows,
 )
-from tpuprof.tui.pages.timeline.report.text import events_text, tracks_text
+from tpuprof.tui.pages.timeline.report.text import covered, events_text, instants, tracks_text
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.fields import Table, columns, figure_values, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head, laid_out, safe
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, rows_table
 from tpuprof.tui.report.output import Produce, Write
-from tpuprof.tui.report.page import Asked, Format, Report
+from tpuprof.tui.report.page import Asked, Format, Report, Writer
 
 HELP = "tpuprof-tui report --help"
 
@@ -83,11 +81,6 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
 
 
 # --- formats
-
-
-def json(content: Content, asked: Asked) -> Iterable[str]:
-    """Tracks or events as JSON."""
-    return _events_json(content, asked) if content.selection is not None else (_tracks_json(content, asked),)
 
 
 def _tracks_json(content: Content, asked: Asked) -> str:
@@ -146,19 +139,15 @@ def _reasons(*tables: Table[Any]) -> dict[str, str]:
     return {key: why for table in tables for key, why in reasons(table.fields, f"{table.key}[]", {}).items()}
 
 
-def csv(content: Content, asked: Asked) -> Iterable[str]:
-    """A row a track, or a row an event."""
-    return _events_csv(content) if content.selection is not None else (_tracks_csv(content, asked),)
-
-
 def _tracks_csv(content: Content, asked: Asked) -> str:
+    """A row a track."""
     rows = track_rows(content.part.timeline, asked.most_rows)
     shown = columns(TRACKS, rows, range(len(rows)))
     shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
     return csv_table(tuple(shown), zip(*shown.values(), strict=True))
 
 
-def _events_csv(content: Content) -> Iterator[str]:
+def _events_csv(content: Content, _: Asked) -> Iterator[str]:
     """The events line by line, their arguments as JSON in one cell."""
     with closing(Trace.open(content.part.timeline.path)) as trace:
         yield from row_texts([EVENTS.json])
@@ -166,11 +155,6 @@ def _events_csv(content: Content) -> Iterator[str]:
             shown = columns(EVENTS, events, range(len(events)))
             shown["args"] = [dumps(event.args, ensure_ascii=False) for event in events]
             yield from row_texts(zip(*shown.values(), strict=True))
-
-
-def markdown(content: Content, asked: Asked) -> Iterable[str]:
-    """Tracks or events as Markdown."""
-    return _events_markdown(content, asked) if content.selection is not None else (_tracks_markdown(content, asked),)
 
 
 def _tracks_markdown(content: Content, asked: Asked) -> str:
@@ -203,7 +187,7 @@ def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
 
 def _markdown_head(content: Content, asked: Asked) -> list[str]:
     lines = [f"# Timeline of {escaped(asked.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
-    return [*lines, f"- {escaped(_covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
+    return [*lines, f"- {escaped(covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
 
 
 def _figures_markdown(part: Part) -> list[str]:
@@ -213,13 +197,6 @@ def _figures_markdown(part: Part) -> list[str]:
         *rows_table("Rates", RATES, markdown_rows(RATES, rates, range(len(rates)))),
         *rows_table("Counters", COUNTERS, markdown_rows(COUNTERS, counters, range(len(counters)))),
     ]
-
-
-def text(content: Content, asked: Asked) -> Iterable[str]:
-    """Tracks or events as plain text."""
-    if content.selection is not None:
-        return events_text(content, _covered(content), asked)
-    return (tracks_text(content, _covered(content), asked),)
 
 
 def perfetto(content: Content, asked: Asked) -> Produce:
@@ -233,28 +210,6 @@ def perfetto(content: Content, asked: Asked) -> Produce:
             write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
 
     return produce
-
-
-# --- words
-
-
-def _covered(content: Content) -> str:
-    """What the report covers: the whole trace, or an interval of it."""
-    part, timeline = content.part, content.part.timeline
-    if content.selection is not None:
-        begin, end = _instants(part.start_ps, part.end_ps)
-        events = f"{counted(len(content.selection), 'event')} on {counted(len(part.places), 'track')}"
-        return f"{duration(part.duration_ps)}, {begin} to {end} ms: {events}"
-    tracks = sum(not track.is_derived for section in timeline.sections for track in section.tracks)
-    begin, end = _instants(timeline.first_ps, timeline.last_ps)
-    events = f"{counted(timeline.event_count, 'event')} on {counted(tracks, 'track')}"
-    return f"{duration(timeline.last_ps - timeline.first_ps)} of trace, {begin} to {end} ms: {events}"
-
-
-def _instants(start_ps: int, end_ps: int) -> tuple[str, str]:
-    """Both ends of an interval in milliseconds."""
-    decimals = time_decimals(start_ps, end_ps)
-    return at_ms(start_ps, decimals), at_ms(end_ps, decimals)
 
 
 def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
@@ -274,7 +229,7 @@ def _beyond(part: Part) -> Sequence[str]:
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
         return ()
-    begin, end = _instants(timeline.first_ps, timeline.last_ps)
+    begin, end = instants(timeline.first_ps, timeline.last_ps)
     return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
 
 
@@ -297,9 +252,22 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
         raise ProfileError("usage", sentence, "--from and --to", EXIT_USAGE)
 
 
+def _either(
+    tracks: Callable[[Content, Asked], str], events: Callable[[Content, Asked], Iterator[str]]
+) -> Writer[Content]:
+    """Writes the tracks as a whole, or the events piece by piece."""
+    return lambda content, asked: (tracks(content, asked),) if content.selection is None else events(content, asked)
+
+
 REPORT = Report(
     read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text, "perfetto": perfetto},
+    writers={
+        "json": _either(_tracks_json, _events_json),
+        "csv": _either(_tracks_csv, _events_csv),
+        "md": _either(_tracks_markdown, _events_markdown),
+        "text": _either(tracks_text, events_text),
+        "perfetto": perfetto,
+    },
     tables=(TRACKS, EVENTS, SUMMARY, TOP_OPS, RATES, COUNTERS),
     figures=(*TRACE, *INTERVAL),
     warnings=lambda content: content.warnings,

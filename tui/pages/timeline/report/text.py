@@ -8,7 +8,7 @@ from dataclasses import replace
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.model import Section
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import count, share
+from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
@@ -40,18 +40,14 @@ from tpuprof.tui.report.page import Asked
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 
-def tracks_text(content: Content, covered: str, asked: Asked) -> str:
-    """The tracks by section, with rates and counters below each, under a line that names run and host.
-
-    Args:
-        covered: what the report covers, in words.
-    """
+def tracks_text(content: Content, asked: Asked) -> str:
+    """The tracks by section, with rates and counters below each, under a line that names run and host."""
     width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
     timeline = content.part.timeline
     rows = track_rows(timeline, asked.most_rows)
     rates, counters = rate_figures(content.part), counter_figures(content.part)
     columns = _columns(TRACKS, rows, timeline.first_ps, timeline.last_ps, width, glyphs)
-    lines = _head_lines(content, covered, asked, width, glyphs)
+    lines = _head_lines(content, asked, width, glyphs)
     first = 0
     for section in timeline.sections:
         title = clean(section.title[:NAME_SEEN], glyphs.name == "ascii")
@@ -70,15 +66,11 @@ def tracks_text(content: Content, covered: str, asked: Asked) -> str:
     return render(lines, asked.look.color)
 
 
-def events_text(content: Content, covered: str, asked: Asked) -> Iterator[str]:
-    """What ran by track, then the events in order of time, line by line.
-
-    Args:
-        covered: what the report covers, in words.
-    """
+def events_text(content: Content, asked: Asked) -> Iterator[str]:
+    """What ran by track, then the events in order of time, line by line."""
     part, color = content.part, asked.look.color
     width, glyphs = max(asked.look.width, LEAST_WIDTH), asked.look.glyphs
-    lines = _head_lines(content, covered, asked, width, glyphs)
+    lines = _head_lines(content, asked, width, glyphs)
     tracks = summaries(part)
     busy = [row for row in tracks if row.events]
     if busy:
@@ -111,10 +103,10 @@ def _columns(
     )
 
 
-def _head_lines(content: Content, covered: str, asked: Asked, width: int, glyphs: Glyphs) -> list[Line]:
+def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> list[Line]:
     """What a report begins with: run and host, what it covers, the warnings."""
     lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, width, glyphs)]
-    lines += wrap(covered, width, "strong", glyphs, [(" ", "text")])
+    lines += wrap(covered(content), width, "strong", glyphs, [(" ", "text")])
     for warning in content.warnings:
         lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
     return lines
@@ -161,3 +153,25 @@ def _figure_lines(
         )
         mean = f" {counter_words(counter.mean)} {clean(counter.unit, ascii_only)}".rstrip()
         yield line(counter, ((mean, "text"), (f" on average; {values}", "dim")))
+
+
+# --- words
+
+
+def covered(content: Content) -> str:
+    """What the report covers: the whole trace, or an interval of it."""
+    part, timeline = content.part, content.part.timeline
+    if content.selection is not None:
+        begin, end = instants(part.start_ps, part.end_ps)
+        events = f"{counted(len(content.selection), 'event')} on {counted(len(part.places), 'track')}"
+        return f"{duration(part.duration_ps)}, {begin} to {end} ms: {events}"
+    tracks = sum(not track.is_derived for section in timeline.sections for track in section.tracks)
+    begin, end = instants(timeline.first_ps, timeline.last_ps)
+    events = f"{counted(timeline.event_count, 'event')} on {counted(tracks, 'track')}"
+    return f"{duration(timeline.last_ps - timeline.first_ps)} of trace, {begin} to {end} ms: {events}"
+
+
+def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
+    """Both ends of an interval in milliseconds."""
+    decimals = time_decimals(start_ps, end_ps)
+    return at_ms(start_ps, decimals), at_ms(end_ps, decimals)
