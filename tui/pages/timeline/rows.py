@@ -62,13 +62,13 @@ class Folding:
 
     def with_pin(self, track: TrackId) -> Folding:
         """Pins a track, or lets it go."""
-        kept = tuple(one for one in self.pinned if one != track)
+        kept = tuple(pin for pin in self.pinned if pin != track)
         return replace(self, pinned=kept if track in self.pinned else (*self.pinned, track))
 
 
 def first_folding(timeline: Timeline) -> Folding:
     """All sections open, but of many cores only the first ones."""
-    cores = [at for at, section in enumerate(timeline.sections) if section.kind != "host"]
+    cores = [number for number, section in enumerate(timeline.sections) if section.kind != "host"]
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
 
 
@@ -82,34 +82,34 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
     rows: list[Row] = []
     for pinned in folding.pinned:
         rows += _track_rows(timeline.sections[pinned[0]].tracks[pinned[1]], pinned, folding, is_pinned=True)
-    for at, section in enumerate(timeline.sections):
-        rows += _section_rows(section, at, folding)
+    for number, section in enumerate(timeline.sections):
+        rows += _section_rows(section, number, folding)
     return rows
 
 
-def _section_rows(section: Section, at: int, folding: Folding) -> Iterator[Row]:
+def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[Row]:
     """A section's heading and what is under it."""
     wanted = folding.wanted.casefold()
     everything = wanted in section.title.casefold()
     items = [item for item, track in enumerate(section.tracks) if everything or wanted in track.name.casefold()]
     rates = [item for item, rate in enumerate(section.rates) if everything or wanted in rate.name.casefold()]
-    counters = [item for item, one in enumerate(section.counters) if everything or wanted in one.name.casefold()]
+    counters = [item for item, graph in enumerate(section.counters) if everything or wanted in graph.name.casefold()]
     if not (items or rates or counters):
         return
-    yield Row("section", at)
-    if at in folding.closed:
+    yield Row("section", number)
+    if number in folding.closed:
         return
     if folding.by_busy:
         items.sort(key=lambda item: -section.tracks[item].busy_ps)
     for item in items:
         track = section.tracks[item]
-        if (at, item) not in folding.pinned:
-            yield from _track_rows(track, (at, item), folding)
+        if (number, item) not in folding.pinned:
+            yield from _track_rows(track, (number, item), folding)
         if rates and track.kind == "ops":
-            yield from (Row("rate", at, rate) for rate in rates)
+            yield from (Row("rate", number, rate) for rate in rates)
             rates = []
-    yield from (Row("rate", at, rate) for rate in rates)
-    yield from (Row("counter", at, counter) for counter in counters)
+    yield from (Row("rate", number, rate) for rate in rates)
+    yield from (Row("counter", number, counter) for counter in counters)
 
 
 def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[Row]:
@@ -122,7 +122,9 @@ def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bo
 
 def overall_track(timeline: Timeline) -> Track | None:
     """The track that stands for the whole trace: the first core's, else the one with the most events."""
-    tracks = [(section, section.tracks[at]) for section in timeline.sections if (at := main_track(section)) is not None]
+    tracks = [
+        (section, section.tracks[item]) for section in timeline.sections if (item := main_track(section)) is not None
+    ]
     cores = [track for section, track in tracks if section.kind == "core"]
     return cores[0] if cores else max((track for _, track in tracks), key=len, default=None)
 

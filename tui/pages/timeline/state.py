@@ -438,9 +438,9 @@ class TimelineView:
             return ""
         if not self.matches.total:
             return "no match"
-        found = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
-        if found is not None:
-            self.select(found)
+        match = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
+        if match is not None:
+            self.select(match)
         return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
 
     def next_match(self, direction: Literal[1, -1]) -> str:
@@ -451,8 +451,8 @@ class TimelineView:
         selected = self.selected
         here = self.cursor_ps if selected is None else int(selected[0].start_ps[selected[1]])
         beyond = self.timeline.first_ps - 1 if direction > 0 else self.timeline.last_ps + 1
-        found = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
-        if found is None:
+        match = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
+        if match is None:
             return "no match"
-        self.select(found)
-        return f"match {matches.label(found)}"
+        self.select(match)
+        return f"match {matches.label(match)}"

@@ -225,9 +225,9 @@ class TimelineTab(Tab):
         """Does something to the timeline, where it is there, and draws it anew; what there is to say of it."""
         if self._view is None:
             return ""
-        said = act(self._view)
+        message = act(self._view)
         self.redraw()
-        return said or ""
+        return message or ""
 
     def move(self, across: int, down: int) -> None:
         """Across by cells, down by rows."""
@@ -257,13 +257,13 @@ class TimelineTab(Tab):
 
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `COMMANDS`."""
-        said = self._act(lambda view: self._commands(view, by)[name]())
+        message = self._act(lambda view: self._commands(view, by)[name]())
         view = self._view
         if view is not None and name == "mark" and view.interval is not None:
             self._measure(view.timeline, *view.interval)
         elif view is not None and name == "measure":
             self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
-        return said
+        return message
 
     def _commands(self, view: TimelineView, by: int) -> dict[str, Callable[[], str | None]]:
         """What each command does; `by` is which way, or how much."""
@@ -341,9 +341,9 @@ class TimelineTab(Tab):
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
         from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
 
-        found = measure(timeline, start_ps, end_ps)
-        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in found.tracks]
-        self.post_message(OpenMeasurement(timeline, found, kinds, mean_use(timeline, start_ps, end_ps)))
+        measurement = measure(timeline, start_ps, end_ps)
+        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in measurement.tracks]
+        self.post_message(OpenMeasurement(timeline, measurement, kinds, mean_use(timeline, start_ps, end_ps)))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""

@@ -207,8 +207,8 @@ def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match
         return out
     crowded = np.flatnonzero(window.last - window.first > 1)
     if int((window.last - window.first)[crowded].sum()) <= LOOKED_AT:
-        of, at = ranges(window.first[crowded], window.last[crowded])
-        out[crowded[of[is_match[track.key[at]]]]] = True
+        cell, event = ranges(window.first[crowded], window.last[crowded])
+        out[crowded[cell[is_match[track.key[event]]]]] = True
     return out
 
 

@@ -103,9 +103,9 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
         own = self_time(track, index)
         share = f", {percent(100 * own / (end - start))}" if end > start else ""
         rows.append(("self time", duration(own, ascii_only, 6) + share))
-    at = timeline.step_at(start)
-    if at is not None:
-        step = timeline.steps[at]
+    number = timeline.step_at(start)
+    if number is not None:
+        step = timeline.steps[number]
         rows.append(("in step", f"{step.name[:_NAME_SEEN]}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
     occurrences = int(track.counts[int(track.key[index])])
     rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))

@@ -247,21 +247,21 @@ class TimelinePage:
     def _flat(self, track: Track, selected: int | None, is_match: NDArray[np.bool_] | None, canvas: _Canvas) -> Line:
         """A folded track: slices of the deepest events where these are few, else how busy each cell is."""
         edges, glyphs = canvas.edges, canvas.glyphs
-        found = flattened(track, int(edges[0]), int(edges[-1]))
+        slices = flattened(track, int(edges[0]), int(edges[-1]))
         fill = fill_of(track.kind)
-        if found is None or len(found[0]) > 2 * canvas.cells:
+        if slices is None or len(slices[0]) > 2 * canvas.cells:
             span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
             return track_line(
                 track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=_lost_from(track)
             )
-        flat, events = found
-        at = np.flatnonzero(events == -1 if selected is None else events == selected)
+        flat, events = slices
+        chosen = np.flatnonzero(events == -1 if selected is None else events == selected)
         return lane_line(
             flat,
             lane_window(flat, 0, edges),
             glyphs,
             fill=fill,
-            selected=int(at[0]) if len(at) else None,
+            selected=int(chosen[0]) if len(chosen) else None,
             is_match=is_match,
             lost_from_ps=_lost_from(track),
         )

@@ -96,7 +96,7 @@ def _columns(level: Int64s, above: NDArray[np.bool_], key: Key, glyphs: Glyphs) 
     kind = np.where(level == 0, 0, np.where(above, 2, 1))
     keys: tuple[Key, ...] = ("text", key, "warn")
     for begin, end in equal_runs(kind):
-        text = "".join(glyphs.column[one] for one in level[begin:end].tolist())
+        text = "".join(glyphs.column[eighths] for eighths in level[begin:end].tolist())
         spans.append((text, keys[int(kind[begin])]))
     return tuple(spans)
 
@@ -125,7 +125,7 @@ def minimap_line(
     share = np.minimum(busy / np.diff(edges), 1.0)
     level = np.where(window.count > 0, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64).tolist()
     kinds = np.where(busy > 0, window.busy_ps.argmax(axis=1), CLASSES.index("unknown")).tolist()
-    found = match_cells.tolist() if match_cells is not None else [False] * cells
+    is_match = match_cells.tolist() if match_cells is not None else [False] * cells
     lost = (edges[:-1] >= lost_from_ps).tolist() if lost_from_ps is not None else [False] * cells
     first, last = cells_at(edges, (view[0], view[1] - 1))
     brackets = {max(0, first - 1): "[", min(cells - 1, last + 1): "]"}
@@ -137,7 +137,7 @@ def minimap_line(
         here: Key = (fill or FILLS[kinds[cell]], ground)
         if cell in brackets:
             sign, here = brackets[cell], "mark"
-        elif found[cell]:
+        elif is_match[cell]:
             sign = "*" if glyphs.letters else sign if level[cell] else glyphs.dot
             here = ("match", ground)
         elif not level[cell]:

@@ -129,7 +129,7 @@ def shaded_line(
             spans += _blank_spans(lost, begin, end, glyphs)
             continue
         if glyphs.letters:
-            text = "".join(crowd_letter(int(kind[begin]), one) for one in share[begin:end].tolist())
+            text = "".join(crowd_letter(int(kind[begin]), part) for part in share[begin:end].tolist())
         else:
             text = SIGNS[sign[begin]] * (end - begin)
         spans.append((text, (FILLS[ink[begin]], "page")))
@@ -148,7 +148,7 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
     weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
     spans: list[Span] = []
     for begin, end in equal_runs(weight):
-        text = "".join(signs[one] for one in sign[begin:end].tolist())
+        text = "".join(signs[number] for number in sign[begin:end].tolist())
         spans.append((text, keys[int(weight[begin])]))
     return tuple(spans)
 

@@ -267,8 +267,8 @@ def facts_of(view: TimelineView) -> EventFacts | None:
     track, index = selected
     section = view.timeline.sections[view.event[0]]
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
-    at = view.timeline.step_at(start)
-    step = None if at is None else view.timeline.steps[at]
+    number = view.timeline.step_at(start)
+    step = None if number is None else view.timeline.steps[number]
     op = op_facts(track, index)
     seconds = (end - start) / 1e12
     flops, hbm = _work(op.flops, op), _work(op.hbm_bytes, op)
