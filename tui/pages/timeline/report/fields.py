@@ -314,6 +314,7 @@ TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     ),
     len,
     json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
+    places=("summary[].top_ops[]",),
 )
 """The names with most self time on a track."""
 
@@ -417,10 +418,19 @@ EVENTS: Table[Sequence[EventRow]] = Table(
 TRACE: tuple[Figure[Timeline], ...] = (
     Figure("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
     Figure("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
-    Figure("event_count", COUNT, lambda trace: trace.event_count, "events on all tracks but derived ones"),
+    Figure(
+        "event_count",
+        COUNT,
+        lambda trace: trace.event_count,
+        "events that reach into the interval, or all but derived ones",
+    ),
     Figure("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
 )
 """What the whole trace has."""
+
+LOST: Figure[Timeline] = Figure(
+    "lost[]", TEXT, lambda trace: trace.lost, "what the capture or the file lacks, in sentences"
+)
 
 INTERVAL: tuple[Figure[Content], ...] = (
     Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),

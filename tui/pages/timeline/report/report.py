@@ -20,6 +20,7 @@ from tpuprof.tui.pages.timeline.report.fields import (
     COUNTERS,
     EVENTS,
     INTERVAL,
+    LOST,
     NO_ARGUMENT,
     RATES,
     SUMMARY,
@@ -269,7 +270,8 @@ REPORT = Report(
         "perfetto": perfetto,
     },
     tables=(TRACKS, EVENTS, SUMMARY, TOP_OPS, RATES, COUNTERS),
-    figures=(*TRACE, *INTERVAL),
+    figures=(*TRACE, LOST, *(figure for figure in INTERVAL if figure.key != "event_count")),
+    csv_table=TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
 )
