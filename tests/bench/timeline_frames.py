@@ -19,8 +19,8 @@ from tests.parsers.timeline.build import timeline
 from tpuprof.parsers.timeline.model import EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.timeline.draw.rows import lane_line
-from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.draw.lanes import lane_line
 
 CELLS, ROWS = 160, 50
 
@@ -78,7 +78,7 @@ def main() -> None:
         draw()
 
     draw()
-    say(f"a frame of {page.view.height} rows        {timed(frame)}")
+    say(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
     say(f"after a cursor's step      {timed(step)}")
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
     sums = [

@@ -387,7 +387,7 @@ class TpuprofApp(WatchingApp):
 
     def on_open_measurement(self, message: OpenMeasurement) -> None:
         """What ran in an interval is counted."""
-        from tpuprof.tui.pages.timeline.measured import Measured  # noqa: PLC0415 - brings numpy
+        from tpuprof.tui.pages.timeline.popup import Measured  # noqa: PLC0415 - brings numpy
 
         self._open(
             Measured(

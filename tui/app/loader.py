@@ -176,7 +176,11 @@ def timeline_of(pages: Pages, host: str | None) -> Timeline:
     """What the timeline tab shows."""
     timeline = pages.timeline(host)
     # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
-    for module in ("tui.pages.timeline.page", "tui.pages.timeline.measured", "tui.pages.timeline.event_details"):
+    for module in (
+        "tui.pages.timeline.draw.frame",
+        "tui.pages.timeline.popup",
+        "tui.pages.timeline.draw.event_details",
+    ):
         import_module(f"tpuprof.{module}")
     from tpuprof.parsers.timeline.windows import prepare  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem
@@ -38,11 +38,18 @@ def parts_csv(keys: Sequence[str], parts: Sequence[tuple[str, RowColumns]]) -> s
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """A header line, then a line a row, every cell made safe."""
+    return "".join(row_texts((header, *rows)))
+
+
+def row_texts(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    """A line a row, one after the other, every cell made safe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([cell(value) for value in row] for row in rows)
-    return out.getvalue()
+    for row in rows:
+        writer.writerow([cell(value) for value in row])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
 
 
 def cell(value: Cell) -> Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count
@@ -54,7 +54,7 @@ def rows_table(
     return ["", f"## {title}", "", *fields_table(fields, cells, keys)] if cells else []
 
 
-def fields_table(fields: Table[Source], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
+def fields_table(fields: Table[Any], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
     """Rows that are written already, under the headings of a table."""
     chosen = fields.chosen(keys or fields.markdown)
     sides = "".join("l" if one.unit.is_text else "r" for one in chosen)

@@ -26,9 +26,9 @@ from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.parsers.timeline.search import find
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
-from tpuprof.tui.pages.timeline.event_details import event_lines
-from tpuprof.tui.pages.timeline.measured import Measured
-from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.draw.event_details import event_lines
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.popup import Measured
 from tpuprof.tui.pages.timeline.state import TimelineView
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.line_canvas import Look
@@ -90,7 +90,7 @@ def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> 
         check(lines, width, glyphs)
         check([page.status_line(width, glyphs)], width, glyphs)
         view = page.view
-        assert view.window.span_ps >= view.cells and 0 <= view.row < max(1, len(view.rows))
+        assert view.window.span_ps >= view.window.cells and 0 <= view.rows.cursor < max(1, len(view.rows.all))
         assert view.event is None or view.event[2] < len(found.sections[view.event[0]].tracks[view.event[1]])
     return page
 
@@ -349,7 +349,7 @@ def test_without_any_event_the_timeline_is_empty_and_every_key_does_nothing() ->
         found, trace = load(one)
         assert (found.sections, found.first_ps, found.last_ps, found.event_count) == ((), 0, 0, 0)
         page = press_all(found, trace)
-        assert page.view.event is None and page.view.rows == []
+        assert page.view.event is None and page.view.rows.all == []
         draw_all(found, trace)
 
 

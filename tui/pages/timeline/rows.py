@@ -1,4 +1,4 @@
-"""Which rows the timeline has: sections and tracks, folded, pinned, filtered and sorted."""
+"""The rows of the timeline: sections and tracks, folded, pinned, filtered and sorted, and which are in sight."""
 
 from __future__ import annotations
 
@@ -60,23 +60,15 @@ class Folding:
     wanted: str = ""
     by_busy: bool = False
 
-    def with_section(self, section: int) -> Folding:
-        """Opens or closes a section."""
-        return replace(self, closed=self.closed ^ {section})
-
-    def with_track(self, track: TrackId) -> Folding:
-        """Opens or closes a track."""
-        return replace(self, turned=self.turned ^ {track})
-
     def with_pin(self, track: TrackId) -> Folding:
         """Pins a track, or lets it go."""
-        kept = tuple(one for one in self.pinned if one != track)
+        kept = tuple(pin for pin in self.pinned if pin != track)
         return replace(self, pinned=kept if track in self.pinned else (*self.pinned, track))
 
 
 def first_folding(timeline: Timeline) -> Folding:
     """All sections open, but of many cores only the first ones."""
-    cores = [at for at, section in enumerate(timeline.sections) if section.kind != "host"]
+    cores = [number for number, section in enumerate(timeline.sections) if section.kind != "host"]
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
 
 
@@ -90,34 +82,34 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
     rows: list[Row] = []
     for pinned in folding.pinned:
         rows += _track_rows(timeline.sections[pinned[0]].tracks[pinned[1]], pinned, folding, is_pinned=True)
-    for at, section in enumerate(timeline.sections):
-        rows += _section_rows(section, at, folding)
+    for number, section in enumerate(timeline.sections):
+        rows += _section_rows(section, number, folding)
     return rows
 
 
-def _section_rows(section: Section, at: int, folding: Folding) -> Iterator[Row]:
+def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[Row]:
     """A section's heading and what is under it."""
     wanted = folding.wanted.casefold()
     everything = wanted in section.title.casefold()
     items = [item for item, track in enumerate(section.tracks) if everything or wanted in track.name.casefold()]
     rates = [item for item, rate in enumerate(section.rates) if everything or wanted in rate.name.casefold()]
-    counters = [item for item, one in enumerate(section.counters) if everything or wanted in one.name.casefold()]
+    counters = [item for item, graph in enumerate(section.counters) if everything or wanted in graph.name.casefold()]
     if not (items or rates or counters):
         return
-    yield Row("section", at)
-    if at in folding.closed:
+    yield Row("section", number)
+    if number in folding.closed:
         return
     if folding.by_busy:
         items.sort(key=lambda item: -section.tracks[item].busy_ps)
     for item in items:
         track = section.tracks[item]
-        if (at, item) not in folding.pinned:
-            yield from _track_rows(track, (at, item), folding)
+        if (number, item) not in folding.pinned:
+            yield from _track_rows(track, (number, item), folding)
         if rates and track.kind == "ops":
-            yield from (Row("rate", at, rate) for rate in rates)
+            yield from (Row("rate", number, rate) for rate in rates)
             rates = []
-    yield from (Row("rate", at, rate) for rate in rates)
-    yield from (Row("counter", at, counter) for counter in counters)
+    yield from (Row("rate", number, rate) for rate in rates)
+    yield from (Row("counter", number, counter) for counter in counters)
 
 
 def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[Row]:
@@ -130,7 +122,9 @@ def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bo
 
 def overall_track(timeline: Timeline) -> Track | None:
     """The track that stands for the whole trace: the first core's, else the one with the most events."""
-    tracks = [(section, section.tracks[at]) for section in timeline.sections if (at := main_track(section)) is not None]
+    tracks = [
+        (section, section.tracks[item]) for section in timeline.sections if (item := main_track(section)) is not None
+    ]
     cores = [track for section, track in tracks if section.kind == "core"]
     return cores[0] if cores else max((track for _, track in tracks), key=len, default=None)
 
@@ -145,3 +139,116 @@ def main_track(section: Section) -> int | None:
         if kind in most:
             return most[kind]
     return 0 if len(section.tracks) == 1 else None
+
+
+class RowList:
+    """The rows, with the cursor on one of them, and which of them are in sight.
+
+    Attributes:
+        folding: how they are arranged.
+        all: all of them, from top to bottom.
+        cursor: index of the cursor's row.
+        top: of the first row in sight below the pinned ones, counted from these.
+        height: rows that fit.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self.folding = first_folding(timeline)
+        self.all = rows_of(timeline, self.folding)
+        self._first_rows: dict[TrackId, int] | None = None
+        self.cursor = next((number for number, row in enumerate(self.all) if row.kind != "section"), 0)
+        self.top = 0
+        self.height = 20
+
+    @property
+    def pinned(self) -> int:
+        """How many rows do not scroll."""
+        return next((number for number, row in enumerate(self.all) if not row.is_pinned), len(self.all))
+
+    @property
+    def current(self) -> Row | None:
+        """The row under the cursor."""
+        return self.all[self.cursor] if self.cursor < len(self.all) else None
+
+    @property
+    def in_sight(self) -> list[int]:
+        """Indices of the rows on the screen, from top to bottom."""
+        pinned = min(self.pinned, max(0, self.height - 1))
+        first = self.pinned + self.top
+        return [*range(pinned), *range(first, min(len(self.all), first + self.height - pinned))]
+
+    def shows(self, track: TrackId) -> bool:
+        """Whether a track has any row."""
+        return track in self._rows_of_tracks()
+
+    def resize(self, height: int) -> None:
+        """So many rows fit."""
+        self.height = height
+        self._scroll()
+
+    def move(self, by: int) -> None:
+        """So many rows down."""
+        self.cursor = max(0, min(self.cursor + by, len(self.all) - 1))
+        self._scroll()
+
+    def reveal(self, section: int, item: int, lane: int) -> None:
+        """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
+        opened = replace(self.folding, closed=self.folding.closed - {section})
+        for folding in (self.folding, opened, replace(opened, wanted="")):
+            if folding != self.folding:
+                self._lay_out(folding)
+            first = self._rows_of_tracks().get((section, item))
+            if first is not None:
+                self._center(first + (lane if self.all[first].kind == "lane" else 0))
+                return
+
+    def arrange(self, folding: Folding) -> bool:
+        """Lays the rows out anew, with the cursor on the same track or section; whether it was on any."""
+        before = self.current
+        self._lay_out(folding)
+        if before is not None:
+            self.cursor = self._place_of(before)
+            self._scroll()
+        return before is not None
+
+    def _lay_out(self, folding: Folding) -> None:
+        self.folding = folding
+        self.all, self._first_rows = rows_of(self._timeline, folding), None
+
+    def _scroll(self) -> None:
+        """Keeps the cursor's row in sight."""
+        pinned = min(self.pinned, max(0, self.height - 1))
+        room = max(1, self.height - pinned)
+        self.cursor = max(0, min(self.cursor, len(self.all) - 1))
+        below = self.cursor - self.pinned
+        if below >= 0:
+            self.top = max(below - room + 1, min(self.top, below))
+            if below == 1 and room > 1 and self.all[self.pinned].kind == "section":
+                self.top = 0  # with the heading of the first section
+        self.top = max(0, min(self.top, len(self.all) - self.pinned - room))
+
+    def _center(self, row: int) -> None:
+        """Moves to a row; one that was out of sight comes to the middle."""
+        below, room = row - self.pinned, max(1, self.height - self.pinned)
+        if not self.top <= below < self.top + room:
+            self.top = max(0, below - room // 2)
+        self.cursor = row
+        self._scroll()
+
+    def _place_of(self, row: Row) -> int:
+        """Where a row is now: itself, else its track's first, else its section's heading."""
+        for wanted in (row, Row("section", row.section)):
+            if wanted in self.all:
+                return self.all.index(wanted)
+            first = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
+            if first is not None:
+                return first
+        return self.cursor
+
+    def _rows_of_tracks(self) -> dict[TrackId, int]:
+        """The first row of each track that is shown; those of its other lanes come next."""
+        if self._first_rows is None:
+            rows = reversed(list(enumerate(self.all)))
+            self._first_rows = {row[1:3]: number for number, row in rows if row.kind in ("lane", "flat")}
+        return self._first_rows

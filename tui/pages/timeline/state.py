@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
-
-import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
@@ -14,9 +12,9 @@ from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.search import Matches, find
-from tpuprof.parsers.timeline.windows import cell_edges
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.pages.timeline.rows import Folding, Row, first_folding, main_track, rows_of
+from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, main_track, rows_of
+from tpuprof.tui.pages.timeline.window import Window
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
@@ -24,24 +22,8 @@ if TYPE_CHECKING:
 Base = Literal["trace", "step", "mark"]
 """What times are relative to."""
 
-_MARGIN = 20
-"""One part of so many of a window is left free on either side of what is fitted into it."""
-
 _MOST_FLOWS = 1000
 """Arrows from an event, or to it, that are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What the canvas shows: from `start_ps` to `end_ps` in so many cells."""
-
-    start_ps: int
-    end_ps: int
-
-    @property
-    def span_ps(self) -> int:
-        """How long it is."""
-        return self.end_ps - self.start_ps
 
 
 class TimelineView:
@@ -52,42 +34,26 @@ class TimelineView:
         flows: what leads from event to event; None while they are not read yet.
         window: what is shown of it.
         cursor_ps: the cursor's instant.
-        row: index of the cursor's row in `rows`; top: of the first row below the pinned ones.
+        rows: sections and tracks, with the cursor on one of them.
         event: what is selected.
         marks: none, one, or two instants.
         base: what times are relative to.
         matches: of the text searched for.
-        cells, height: of the canvas, and rows that fit.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.flows: Flows | None = None
-        self.folding = first_folding(timeline)
-        self.rows: list[Row] = rows_of(timeline, self.folding)
-        self._first_rows: dict[TrackId, int] | None = None
-        self.row = next((at for at, row in enumerate(self.rows) if row.kind != "section"), 0)
-        self.top = 0
+        self.rows = RowList(timeline)
         self.marks: tuple[int, ...] = ()
         self.base: Base = "trace"
         self.matches: Matches | None = None
         self.event: EventId | None = None
-        self._here: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
-        self.cells, self.height = 80, 20
-        self.window = self._whole()
+        self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
+        self.window = Window(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps).whole()
         self.cursor_ps = timeline.first_ps
 
     # --- what is where
-
-    @property
-    def pinned_rows(self) -> int:
-        """Rows that do not scroll."""
-        return next((at for at, row in enumerate(self.rows) if not row.is_pinned), len(self.rows))
-
-    @property
-    def current(self) -> Row | None:
-        """The row under the cursor."""
-        return self.rows[self.row] if self.row < len(self.rows) else None
 
     def track_of(self, row: Row | None) -> tuple[TrackId, Track] | None:
         """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
@@ -101,6 +67,13 @@ class TimelineView:
             return (row.section, section.tracks.index(ops)), ops
         item = main_track(section) if row.kind == "section" else None
         return None if item is None else ((row.section, item), section.tracks[item])
+
+    @property
+    def _here(self) -> tuple[Row, TrackId, Track] | None:
+        """The cursor's row, and the track that it is about; None where it is about none."""
+        row = self.rows.current
+        found = self.track_of(row)
+        return None if row is None or found is None else (row, *found)
 
     @property
     def selected(self) -> tuple[Track, int] | None:
@@ -128,133 +101,82 @@ class TimelineView:
     @property
     def cursor_cell(self) -> int:
         """The column of the cursor."""
-        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
-        return max(0, min(int(np.searchsorted(edges, self.cursor_ps, side="right")) - 1, self.cells - 1))
+        return self.window.cell_of(self.cursor_ps)
 
     @property
     def cursor_edges(self) -> Int64s:
         """int64[2]: begin and end of the cursor's cell."""
         cell = self.cursor_cell
-        return cell_edges(self.window.start_ps, self.window.end_ps, self.cells)[cell : cell + 2]
+        return self.window.edges[cell : cell + 2]
 
     @property
     def interval(self) -> tuple[int, int] | None:
         """What lies between the two marks."""
         return (min(self.marks), max(self.marks)) if len(self.marks) == 2 else None
 
-    # --- its size
-
     def resize(self, cells: int, height: int) -> None:
         """The canvas has so many cells and rows; what was in sight stays."""
-        self.cells, self.height = max(1, cells), max(1, height)
-        self.window = self._within(self.window.start_ps, self.window.end_ps)
-        self._scroll()
-
-    def _scroll(self) -> None:
-        """Keeps the cursor's row in sight."""
-        pinned = min(self.pinned_rows, max(0, self.height - 1))
-        room = max(1, self.height - pinned)
-        self.row = max(0, min(self.row, len(self.rows) - 1))
-        at = self.row - self.pinned_rows
-        if at >= 0:
-            self.top = max(at - room + 1, min(self.top, at))
-            if at == 1 and room > 1 and self.rows[self.pinned_rows].kind == "section":
-                self.top = 0  # with the heading of the first section
-        self.top = max(0, min(self.top, len(self.rows) - self.pinned_rows - room))
-
-    def _center(self, row: int) -> None:
-        """Moves to a row; one that was out of sight comes to the middle."""
-        at, room = row - self.pinned_rows, max(1, self.height - self.pinned_rows)
-        if not self.top <= at < self.top + room:
-            self.top = max(0, at - room // 2)
-        self.row = row
-        self._scroll()
+        self.window = self.window.resized(max(1, cells))
+        self.rows.resize(max(1, height))
 
     # --- moving over rows and cells
 
     def move_rows(self, by: int) -> None:
         """So many rows down."""
-        self.row = max(0, min(self.row + by, len(self.rows) - 1))
-        self._scroll()
+        self.rows.move(by)
         self.event = self._under_cursor()
 
     def move_cells(self, by: int) -> None:
         """So many cells to the right; beyond the edge the window follows."""
-        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
-        cell = self.cursor_cell + by
-        if not 0 <= cell < self.cells:
-            width = max(1, self.window.span_ps // self.cells)
-            self._shift(width * (cell if cell < 0 else cell - self.cells + 1))
-            edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
-            cell = max(0, min(cell, self.cells - 1))
+        cells, cell = self.window.cells, self.cursor_cell + by
+        if not 0 <= cell < cells:
+            width = max(1, self.window.span_ps // cells)
+            self.window = self.window.shifted(width * (cell if cell < 0 else cell - cells + 1))
+            cell = max(0, min(cell, cells - 1))
+        edges = self.window.edges
         self.cursor_ps = int(edges[cell]) + (int(edges[cell + 1]) - int(edges[cell])) // 2
         self.event = self._under_cursor()
 
     def pan(self, quarters: int) -> None:
         """Moves the window by quarters of itself, and the cursor with it."""
         before = self.window.start_ps
-        self._shift(self.window.span_ps * quarters // 4)
+        self.window = self.window.shifted(self.window.span_ps * quarters // 4)
         self.cursor_ps += self.window.start_ps - before
         self.event = self._under_cursor()
 
     def zoom(self, factor: int) -> None:
         """Twice as close (2) or half as close (-2), with the cursor where it is."""
-        before, span = self.window, self.window.span_ps
-        longer = max(self.cells, span // 2 if factor > 0 else span * 2)
-        start = self.cursor_ps - (self.cursor_ps - before.start_ps) * longer // span
-        self.window = self._within(start, start + longer)
+        self.window = self.window.zoomed(factor, self.cursor_ps)
         if self.event is None:
             self.event = self._under_cursor()
 
     def show_all(self) -> None:
         """The whole trace."""
-        self.window = self._whole()
+        self.window = self.window.whole()
 
     def fit(self) -> str:
         """What lies between the marks fills the window; again: the selected event; and again: the step around it."""
-        found: list[tuple[str, tuple[int, int]]] = []
+        spans: list[tuple[str, tuple[int, int]]] = []
         step, event, interval = self.step, self._event_span(), self.interval
         if interval is not None:
-            found.append(("the marked interval", interval))
+            spans.append(("the marked interval", interval))
         if event is not None:
-            found.append(("", event))
+            spans.append(("", event))
         if step is not None:
             span = self.timeline.steps[step]
-            found.append((f"step {span.name}", (span.start_ps, span.end_ps)))
-        windows = [self._fitted(*span) for _, span in found]
+            spans.append((f"step {span.name}", (span.start_ps, span.end_ps)))
+        windows = [self.window.fitted(*span) for _, span in spans]
         if not windows:
             return "nothing to fit: no event under the cursor, no interval and no step"
-        at = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
-        self.window = windows[at]
-        return found[at][0]
+        number = (windows.index(self.window) + 1) % len(windows) if self.window in windows else 0
+        self.window = windows[number]
+        return spans[number][0]
 
     def show_span(self, start_ps: int, end_ps: int) -> None:
         """A stretch of time fills the window, with the cursor at its beginning."""
-        self.window = self._fitted(start_ps, end_ps)
+        self.window = self.window.fitted(start_ps, end_ps)
         self.cursor_ps = start_ps
         self.event = self._under_cursor()
-
-    def _fit_step(self, step: StepSpan) -> None:
-        self.window = self._fitted(step.start_ps, step.end_ps)
-
-    def _whole(self) -> Window:
-        return self._fitted(self.timeline.first_ps, self.timeline.last_ps, 100)
-
-    def _fitted(self, start_ps: int, end_ps: int, parts: int = _MARGIN) -> Window:
-        margin = (end_ps - start_ps) // parts
-        return self._within(start_ps - margin, end_ps + margin)
-
-    def _shift(self, by_ps: int) -> None:
-        self.window = self._within(self.window.start_ps + by_ps, self.window.end_ps + by_ps)
-
-    def _within(self, start_ps: int, end_ps: int) -> Window:
-        """A window of that length that lies on the trace, with a cell's width around it at least."""
-        first, last = self.timeline.first_ps, self.timeline.last_ps
-        edge = max((last - first) // 50, self.cells)
-        span = max(self.cells, min(end_ps - start_ps, last - first + 2 * edge))
-        edge = min(edge, span // 2)  # a close window lies on the trace with half of itself at least
-        start = max(first - edge, min(start_ps, last + edge - span))
-        return Window(start, start + span)
 
     # --- events
 
@@ -271,27 +193,25 @@ class TimelineView:
 
     def _under_cursor(self) -> EventId | None:
         """The event of the cursor's row at its instant, else the longest in its cell; of several lanes the deepest."""
-        row = self.current
-        found = self.track_of(row)
-        if row is None or found is None or row.kind == "rate":
+        here = self._here
+        if here is None or here[0].kind == "rate":
             return None
-        (section, item), track = found
-        edges = cell_edges(self.window.start_ps, self.window.end_ps, self.cells)
+        row, (section, item), track = here
+        edges = self.window.edges
         cell = self.cursor_cell
         lanes = self._lanes(row, track)
         if len(lanes) > MANY_LANES:
             lanes = deepest_lane(track, int(edges[cell]), int(edges[cell + 1]))
-        at = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
-        index = next((one for one in reversed(at) if one is not None), None)
+        events = [event_in_cell(track, lane, self.cursor_ps, int(edges[cell]), int(edges[cell + 1])) for lane in lanes]
+        index = next((event for event in reversed(events) if event is not None), None)
         return None if index is None else (section, item, index)
 
     def next_event(self, direction: int) -> str:
         """To the next (1) or previous (-1) event of the row, in order of time."""
-        row = self.current
-        found = self.track_of(row)
-        if row is None or found is None:
+        found = self._here
+        if found is None:
             return "no events on this row"
-        (section, item), track = found
+        row, (section, item), track = found
         here = (self.cursor_ps, -1 if direction > 0 else track.depth)
         if self.event is not None and self.event[:2] == (section, item):
             here = (int(track.start_ps[self.event[2]]), track.lane_of(self.event[2]))
@@ -307,14 +227,13 @@ class TimelineView:
 
     def first_or_last(self, direction: int) -> None:
         """To the first (-1) or last (1) event of the row."""
-        row = self.current
-        found = self.track_of(row)
-        if row is None or found is None:
+        here = self._here
+        if here is None:
             self.cursor_ps = self.timeline.first_ps if direction < 0 else self.timeline.last_ps
             return
-        (section, item), track = found
+        row, (section, item), track = here
         lanes = [track.lane(lane) for lane in self._lanes(row, track)]
-        ends = [(one.start if direction < 0 else one.stop - 1) for one in lanes if one.stop > one.start]
+        ends = [(lane.start if direction < 0 else lane.stop - 1) for lane in lanes if lane.stop > lane.start]
         pick = min if direction < 0 else max
         if ends:
             self.select((section, item, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
@@ -329,23 +248,12 @@ class TimelineView:
         track = self.timeline.sections[section].tracks[item]
         start, end = int(track.start_ps[index]), int(track.end_ps[index])
         if not keep_row:
-            self._to_row(section, item, track.lane_of(index))
+            self.rows.reveal(section, item, track.lane_of(index))
         self.event, self.cursor_ps = event, start
         inside = self.window.start_ps <= start < self.window.end_ps
         if not inside or (end > self.window.end_ps and end - start < self.window.span_ps):
             middle = start + min(end - start, self.window.span_ps // 2) // 2
-            self.window = self._within(middle - self.window.span_ps // 2, middle + (self.window.span_ps + 1) // 2)
-
-    def _to_row(self, section: int, item: int, lane: int) -> None:
-        """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
-        opened = replace(self.folding, closed=self.folding.closed - {section})
-        for folding in (self.folding, opened, replace(opened, wanted="")):
-            if folding != self.folding:
-                self._arrange(folding, keep=False)
-            at = self._rows_of_tracks().get((section, item))
-            if at is not None:
-                self._center(at + (lane if self.rows[at].kind == "lane" else 0))
-                return
+            self.window = self.window.moved(middle - self.window.span_ps // 2, middle + (self.window.span_ps + 1) // 2)
 
     # --- steps, gaps, flows
 
@@ -355,27 +263,27 @@ class TimelineView:
         if not steps:
             return "this profile has no steps to move by"
         now = self.step
-        at = (0 if direction > 0 else -1) if now is None else now + direction
+        number = (0 if direction > 0 else -1) if now is None else now + direction
         if now is not None:
             span = steps[now].start_ps, steps[now].end_ps
             is_wide = self.window.span_ps > 2 * (span[1] - span[0])
-            if is_wide or (direction < 0 and self.window != self._fitted(*span)):
-                at = now  # first the one that the cursor is in
-        if not 0 <= at < len(steps):
+            if is_wide or (direction < 0 and self.window != self.window.fitted(*span)):
+                number = now  # first the one that the cursor is in
+        if not 0 <= number < len(steps):
             return "no step after this one" if direction > 0 else "no step before this one"
-        self._enter_step(steps[at])
+        self._enter_step(steps[number])
         what = "~step" if self.timeline.steps_are_inferred else "step"
-        return f"{what} {steps[at].name}, {at + 1} of {len(steps)}"
+        return f"{what} {steps[number].name}, {number + 1} of {len(steps)}"
 
     def _enter_step(self, step: StepSpan) -> None:
         """A step fills the window, with the cursor at its begin and the row's first event in it selected."""
         self.cursor_ps = step.start_ps
-        self._fit_step(step)
+        self.window = self.window.fitted(step.start_ps, step.end_ps)
         self.event = None
-        row, found = self.current, self.track_of(self.current)
-        if row is None or found is None or row.kind == "rate":
+        here = self._here
+        if here is None or here[0].kind == "rate":
             return
-        (section, item), track = found
+        row, (section, item), track = here
         near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
         starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
         if starts and min(starts)[0] < step.end_ps:
@@ -383,7 +291,7 @@ class TimelineView:
 
     def next_gap(self, direction: int, ascii_only: bool = False) -> str:
         """To the next (1) or previous (-1) long gap of the row's track."""
-        found = self.track_of(self.current)
+        found = self.track_of(self.rows.current)
         if found is None:
             return "no gaps on this row: choose a track"
         gap = next_gap(self.timeline, found[1], self.cursor_ps, direction)
@@ -393,7 +301,7 @@ class TimelineView:
         self.cursor_ps, self.event = start, None
         span = self.window.span_ps
         if not self.window.start_ps <= start < end <= self.window.end_ps or (end - start) * 20 < span:
-            self.window = self._within(start - (end - start), end + (end - start))
+            self.window = self.window.moved(start - (end - start), end + (end - start))
         return f"gap of {duration(end - start, ascii_only)}"
 
     def flows_here(self) -> tuple[Flow, ...]:
@@ -401,9 +309,9 @@ class TimelineView:
         if self.flows is None or self.event is None:
             return ()
         key = (self.flows, self.event)
-        if self._here is None or self._here[0] != key:
-            self._here = key, self.flows.of(*self.event, _MOST_FLOWS)
-        return self._here[1]
+        if self._flows_of is None or self._flows_of[0] != key:
+            self._flows_of = key, self.flows.of(*self.event, _MOST_FLOWS)
+        return self._flows_of[1]
 
     def follow(self, direction: int) -> str:
         """Along an arrow from (1) or against one to (-1) the selected event."""
@@ -436,7 +344,7 @@ class TimelineView:
         span = self._event_span()
         assert span is not None
         around = 2 * (span[1] - span[0])
-        self.window = self._within(span[0] - around, span[1] + around)
+        self.window = self.window.moved(span[0] - around, span[1] + around)
         return ""
 
     # --- marks
@@ -469,7 +377,7 @@ class TimelineView:
         if self.marks:
             self.marks = ()
             self.base = "trace" if self.base == "mark" else self.base
-        elif self.folding.wanted:
+        elif self.rows.folding.wanted:
             self.filter("")
         else:
             return False
@@ -479,73 +387,47 @@ class TimelineView:
 
     def fold(self) -> str:
         """Opens or closes the section or track under the cursor."""
-        row = self.current
+        row = self.rows.current
         if row is None:
             return ""
-        track_id = row.track_id
+        track_id, folding = row.track_id, self.rows.folding
         if track_id is None or self.timeline.sections[row.section].tracks[row.item].depth < 2:
-            self._arrange(self.folding.with_section(row.section))
+            self._arrange(replace(folding, closed=folding.closed ^ {row.section}))
         else:
-            self._arrange(self.folding.with_track(track_id))
+            self._arrange(replace(folding, turned=folding.turned ^ {track_id}))
         return ""
 
     def fold_all(self) -> str:
         """Closes all sections, or opens them."""
         everything = frozenset(range(len(self.timeline.sections)))
-        self._arrange(replace(self.folding, closed=frozenset() if self.folding.closed else everything))
+        self._arrange(replace(self.rows.folding, closed=frozenset() if self.rows.folding.closed else everything))
         return ""
 
     def pin(self) -> str:
         """Pins the track under the cursor on top, or lets it go."""
-        found = self.track_of(self.current)
-        if found is None or self.current is None or self.current.kind == "rate":
+        found = self.track_of(self.rows.current)
+        if found is None or self.rows.current is None or self.rows.current.kind == "rate":
             return "only tracks can be pinned"
-        self._arrange(self.folding.with_pin(found[0]))
-        return "pinned" if found[0] in self.folding.pinned else "no longer pinned"
+        self._arrange(self.rows.folding.with_pin(found[0]))
+        return "pinned" if found[0] in self.rows.folding.pinned else "no longer pinned"
 
     def sort(self) -> str:
         """Tracks by busy time, or in their own order."""
-        self._arrange(replace(self.folding, by_busy=not self.folding.by_busy))
-        return "tracks by busy time" if self.folding.by_busy else "tracks in their own order"
+        self._arrange(replace(self.rows.folding, by_busy=not self.rows.folding.by_busy))
+        return "tracks by busy time" if self.rows.folding.by_busy else "tracks in their own order"
 
     def filter(self, text: str) -> str:
         """Shows only tracks whose names hold a text; says how many."""
-        self._arrange(replace(self.folding, wanted=text))
-        every = rows_of(self.timeline, replace(self.folding, closed=frozenset(), pinned=()))
+        self._arrange(replace(self.rows.folding, wanted=text))
+        every = rows_of(self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=()))
         shown = {row[1:3] for row in every if row.track_id is not None}
         graphs = sum(row.kind in ("rate", "counter") for row in every)
         return counted(len(shown) + graphs, "track") if text else ""
 
-    def _arrange(self, folding: Folding, keep: bool = True) -> None:
-        """Lays the rows out anew, with the cursor on the same track or section."""
-        here = self.current
-        self.folding = folding
-        self.rows, self._first_rows = rows_of(self.timeline, folding), None
-        if not keep or here is None:
-            return
-        self.row = self._place_of(here)
-        self._scroll()
-        self.event = self.event if self.event is not None and self._is_shown(self.event) else self._under_cursor()
-
-    def _place_of(self, row: Row) -> int:
-        """Where a row is now: itself, else its track's first, else its section's heading."""
-        for one in (row, Row("section", row.section)):
-            if one in self.rows:
-                return self.rows.index(one)
-            at = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
-            if at is not None:
-                return at
-        return self.row
-
-    def _is_shown(self, event: EventId) -> bool:
-        return event[:2] in self._rows_of_tracks()
-
-    def _rows_of_tracks(self) -> dict[TrackId, int]:
-        """The first row of each track that is shown; those of its other lanes come next."""
-        if self._first_rows is None:
-            lines = reversed(list(enumerate(self.rows)))
-            self._first_rows = {row[1:3]: at for at, row in lines if row.kind in ("lane", "flat")}
-        return self._first_rows
+    def _arrange(self, folding: Folding) -> None:
+        """Lays the rows out anew; the selected event stays selected where it is still shown."""
+        if self.rows.arrange(folding) and (self.event is None or not self.rows.shows(self.event[:2])):
+            self.event = self._under_cursor()
 
     # --- search
 
@@ -556,9 +438,9 @@ class TimelineView:
             return ""
         if not self.matches.total:
             return "no match"
-        found = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
-        if found is not None:
-            self.select(found)
+        match = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
+        if match is not None:
+            self.select(match)
         return f"{counted(self.matches.total, 'event')}, {counted(self.matches.names, 'name')}"
 
     def next_match(self, direction: Literal[1, -1]) -> str:
@@ -569,8 +451,8 @@ class TimelineView:
         selected = self.selected
         here = self.cursor_ps if selected is None else int(selected[0].start_ps[selected[1]])
         beyond = self.timeline.first_ps - 1 if direction > 0 else self.timeline.last_ps + 1
-        found = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
-        if found is None:
+        match = matches.next_after(here, direction, self.event) or matches.next_after(beyond, direction)
+        if match is None:
             return "no match"
-        self.select(found)
-        return f"match {matches.label(found)}"
+        self.select(match)
+        return f"match {matches.label(match)}"

@@ -20,28 +20,14 @@ from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.details import EventStats
     from tpuprof.parsers.timeline.measure import Measurement
-    from tpuprof.parsers.timeline.model import EventId, Timeline, TrackKind
+    from tpuprof.parsers.timeline.model import EventId, Timeline, Track, TrackKind
     from tpuprof.parsers.timeline.read.flows import Flow, Flows
-    from tpuprof.tui.pages.timeline.page import TimelinePage
+    from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
     from tpuprof.tui.pages.timeline.state import TimelineView
 
 COMMANDS = (
-    "zoom",
-    "pan",
-    "fit",
-    "whole",
-    "step",
-    "gap",
-    "event",
-    "mark",
-    "measure",
-    "follow",
-    "base",
-    "fold",
-    "fold_all",
-    "pin",
-    "by_busy",
-    "filter",
+    *("zoom", "pan", "fit", "whole", "step", "gap", "event", "mark", "measure", "follow"),
+    *("base", "fold", "fold_all", "pin", "by_busy", "filter"),
 )
 
 _LEAST_DRAG = 2
@@ -119,7 +105,7 @@ class TimelineTab(Tab):
         Args:
             hosts: of the run, of which this is one.
         """
-        from tpuprof.tui.pages.timeline.page import TimelinePage  # noqa: PLC0415 - brings numpy
+        from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - brings numpy
 
         self._page = TimelinePage(timeline, hosts)
         self.redraw()
@@ -141,6 +127,10 @@ class TimelineTab(Tab):
     def has_page(self) -> bool:
         """Whether a timeline is shown."""
         return self._page is not None
+
+    @property
+    def _selected(self) -> tuple[Track, int] | None:
+        return None if self._page is None else self._page.view.selected
 
     @property
     def _view(self) -> TimelineView | None:
@@ -175,7 +165,7 @@ class TimelineTab(Tab):
     @property
     def selection(self) -> str | None:
         """Name of the selected event."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         return None if selected is None else selected[0].label(selected[1])
 
     @property
@@ -189,7 +179,7 @@ class TimelineTab(Tab):
     @property
     def op_name(self) -> str | None:
         """Name of the op that the selected event ran, for other tabs."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
         from tpuprof.parsers.ops.framework_op import parse_framework_op  # noqa: PLC0415 - not for the first frame
@@ -204,7 +194,7 @@ class TimelineTab(Tab):
     @property
     def op_program(self) -> int | None:
         """Program id of that op; None where the profile does not say."""
-        selected = self._view.selected if self._view is not None else None
+        selected = self._selected
         if selected is None:
             return None
         from tpuprof.parsers.timeline.details import op_facts  # noqa: PLC0415 - not for the first frame
@@ -231,81 +221,69 @@ class TimelineTab(Tab):
 
     # --- moving
 
+    def _act(self, act: Callable[[TimelineView], str | None]) -> str:
+        """Does something to the timeline, where it is there, and draws it anew; what there is to say of it."""
+        if self._view is None:
+            return ""
+        message = act(self._view)
+        self.redraw()
+        return message or ""
+
     def move(self, across: int, down: int) -> None:
         """Across by cells, down by rows."""
-        if self._view is not None:
-            if across:
-                self._view.move_cells(across)
-            if down:
-                self._view.move_rows(down)
-            self.redraw()
+        if across:
+            self._act(lambda view: view.move_cells(across))
+        if down:
+            self._act(lambda view: view.move_rows(down))
 
     def ends(self, direction: int) -> None:
         """First or last event of the row."""
-        if self._view is not None:
-            self._view.first_or_last(direction)
-            self.redraw()
+        self._act(lambda view: view.first_or_last(direction))
 
     def page(self, screens: float) -> None:
         """So many screens of rows down."""
-        if self._view is not None:
-            self._view.move_rows(round(screens * self._view.height))
-            self.redraw()
+        self._act(lambda view: view.move_rows(round(screens * view.rows.height)))
 
     def enter(self) -> str:
         """Opens or closes a section; else fetches all that the profile says of the event."""
         view = self._view
         if view is None:
             return ""
-        if view.current is not None and view.current.kind == "section":
-            self.command("fold")
+        if view.rows.current is not None and view.rows.current.kind == "section":
+            self._act(lambda view: view.fold())
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `COMMANDS`."""
+        message = self._act(lambda view: self._commands(view, by)[name]())
         view = self._view
-        if view is None:
-            return ""
-        said = ""
-        if name == "zoom":
-            view.zoom(by)
-        elif name == "pan":
-            view.pan(by)
-        elif name == "whole":
-            view.show_all()
-        elif name == "mark":
-            said = view.mark()
-            if view.interval is not None:
-                self._measure(view.timeline, *view.interval)
-        elif name == "measure":
+        if view is not None and name == "mark" and view.interval is not None:
+            self._measure(view.timeline, *view.interval)
+        elif view is not None and name == "measure":
             self._measure(view.timeline, view.window.start_ps, view.window.end_ps)
-        else:
-            said = self._say(view, name, by)
-        self.redraw()
-        return said
+        return message
 
-    def _say(self, view: TimelineView, name: str, by: int) -> str:
-        """Does a command that has something to say."""
-        plain: dict[str, Callable[[], str]] = {
+    def _commands(self, view: TimelineView, by: int) -> dict[str, Callable[[], str | None]]:
+        """What each command does; `by` is which way, or how much."""
+        return {
+            "zoom": lambda: view.zoom(by),
+            "pan": lambda: view.pan(by),
+            "whole": view.show_all,
+            "mark": view.mark,
+            "measure": lambda: None,
             "fit": view.fit,
             "base": view.next_base,
             "fold": view.fold,
             "fold_all": view.fold_all,
             "pin": view.pin,
             "by_busy": view.sort,
+            "gap": lambda: view.next_gap(by, self.look.glyphs.name == "ascii"),
+            "step": lambda: view.next_step(by),
+            "event": lambda: view.next_event(by),
+            "follow": lambda: view.follow(by),
         }
-        if name in plain:
-            return plain[name]()
-        if name == "gap":
-            return view.next_gap(by, self.look.glyphs.name == "ascii")
-        directed: dict[str, Callable[[int], str]] = {
-            "step": view.next_step,
-            "event": view.next_event,
-            "follow": view.follow,
-        }
-        return directed[name](by)
 
     def back(self) -> bool:
         """Gives up marks or the filter."""
@@ -316,33 +294,24 @@ class TimelineTab(Tab):
 
     def go_to(self, what: str, name: str) -> str:
         """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
-        view = self._view
-        if view is None:
+        if self._view is None:
             self._wanted = (what, name)
             return ""
-        said = view.show_step(name) if what == "step" else view.show_op(name)
-        self.redraw()
-        return said
+        return self._act(lambda view: view.show_step(name) if what == "step" else view.show_op(name))
 
     # --- searching
 
     def search(self, text: str) -> str:
         """Finds events over the whole trace and moves to the first."""
-        said = self._view.search(text) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.search(text))
 
     def next_match(self, direction: int) -> str:
         """To the next or previous match."""
-        said = self._view.next_match(1 if direction > 0 else -1) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.next_match(1 if direction > 0 else -1))
 
     def filter(self, text: str) -> str:
         """Shows only tracks with this in their name."""
-        said = self._view.filter(text) if self._view is not None else ""
-        self.redraw()
-        return said
+        return self._act(lambda view: view.filter(text))
 
     # --- work that takes time
 
@@ -351,7 +320,7 @@ class TimelineTab(Tab):
         from tpuprof.parsers.base.errors import ProfileError  # noqa: PLC0415
         from tpuprof.parsers.timeline.details import op_facts, read_event_stats  # noqa: PLC0415
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415
-        from tpuprof.tui.pages.timeline.event_details import event_lines  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.draw.event_details import event_lines  # noqa: PLC0415
 
         section, item, index = event
         track = timeline.sections[section].tracks[item]
@@ -372,15 +341,14 @@ class TimelineTab(Tab):
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
         from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
 
-        found = measure(timeline, start_ps, end_ps)
-        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in found.tracks]
-        self.post_message(OpenMeasurement(timeline, found, kinds, mean_use(timeline, start_ps, end_ps)))
+        measurement = measure(timeline, start_ps, end_ps)
+        kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in measurement.tracks]
+        self.post_message(OpenMeasurement(timeline, measurement, kinds, mean_use(timeline, start_ps, end_ps)))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""
         if self._view is not None and self._view.timeline is timeline:
-            self._view.select(event)
-            self.redraw()
+            self._act(lambda view: view.select(event))
 
     # --- mouse
 
@@ -412,9 +380,4 @@ class TimelineTab(Tab):
         self._wheel(1, event.ctrl)
 
     def _wheel(self, up: int, zooms: bool) -> None:
-        if self._view is not None:
-            if zooms:
-                self._view.zoom(2 * up)
-            else:
-                self._view.move_rows(-3 * up)
-            self.redraw()
+        self._act(lambda view: view.zoom(2 * up) if zooms else view.move_rows(-3 * up))

@@ -15,9 +15,15 @@ from tests.support.golden import check_golden
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, counter_range, counter_values, range_label, rate_line
-from tpuprof.tui.pages.timeline.draw.gutter import Label, RowKind, gutter_line
-from tpuprof.tui.pages.timeline.draw.minimap import minimap_line
+from tpuprof.tui.pages.timeline.draw.frame import Label, LabelKind, gutter_line
+from tpuprof.tui.pages.timeline.draw.graphs import (
+    counter_line,
+    counter_range,
+    counter_values,
+    minimap_line,
+    range_label,
+    rate_line,
+)
 from tpuprof.tui.pages.timeline.draw.panel import EventFacts, MarkFacts, panel_lines
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -168,7 +174,7 @@ def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs
     st.sampled_from(LOOKS),
 )
 def test_labels_are_as_wide_as_asked(
-    kind: RowKind, text: str, is_open: bool | None, pinned: bool, current: bool, note: str, width: int, glyphs: Glyphs
+    kind: LabelKind, text: str, is_open: bool | None, pinned: bool, current: bool, note: str, width: int, glyphs: Glyphs
 ) -> None:
     check(gutter_line(Label(kind, text, is_open, pinned, current, note), width, glyphs), width, glyphs)
 

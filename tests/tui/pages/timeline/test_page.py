@@ -12,9 +12,9 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.windows import prepare
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.timeline import page as timeline_page
-from tpuprof.tui.pages.timeline.draw.rows import lane_line
-from tpuprof.tui.pages.timeline.page import TimelinePage
+from tpuprof.tui.pages.timeline.draw import frame as timeline_frame
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.draw.lanes import lane_line
 
 MOST_BYTES = 32
 
@@ -39,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append("row")
         return lane_line(*args, **words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(timeline_page, "lane_line", noted)
+    monkeypatch.setattr(timeline_frame, "lane_line", noted)
     return calls
 
 
@@ -48,7 +48,7 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
     threads = [track([(0, 0, 5000, 0), (0, 6000, 9000, 1)], name=f"thread {at}") for at in range(2000)]
     page = TimelinePage(timeline(threads))
     page.lines(120, 40, BLOCK)
-    assert 0 < len(calls) <= page.view.height
+    assert 0 < len(calls) <= page.view.rows.height
     calls.clear()
     page.view.move_cells(1)
     page.lines(120, 40, BLOCK)
@@ -56,7 +56,7 @@ def test_only_rows_on_the_screen_are_drawn_and_only_when_they_change(monkeypatch
     calls.clear()
     page.view.zoom(2)
     page.lines(120, 40, BLOCK)
-    assert 0 < len(calls) <= page.view.height
+    assert 0 < len(calls) <= page.view.rows.height
 
 
 def test_a_cursors_step_changes_few_lines() -> None:

@@ -32,17 +32,17 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import report as report_module
-from tpuprof.tui.pages.timeline.report.report import REPORT
-from tpuprof.tui.pages.timeline.report.rows import (
+from tpuprof.tui.pages.timeline.report.arguments import argument_reader, plain_value
+from tpuprof.tui.pages.timeline.report.fields import at_ms
+from tpuprof.tui.pages.timeline.report.part import (
     Interval,
-    argument_reader,
     counter_figures,
     part_of,
-    plain_value,
     rate_figures,
     select,
+    time_decimals,
 )
-from tpuprof.tui.pages.timeline.report.tracks import at_ms, time_decimals
+from tpuprof.tui.pages.timeline.report.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, Look
 
 GOLDEN = Path(__file__).parent / "golden"

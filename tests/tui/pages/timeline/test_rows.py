@@ -19,9 +19,19 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, FILLS, PLAIN, Glyphs, Key, Line, line_width, plain
-from tpuprof.tui.pages.timeline.draw.cells import sight, slice_cells
-from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor
-from tpuprof.tui.pages.timeline.draw.signs import FULL, PAGE, RIGHT, SHADES, SIGNS, THICK, THIN, fill_of
+from tpuprof.tui.pages.timeline.draw.cells import (
+    FULL,
+    PAGE,
+    RIGHT,
+    SHADES,
+    SIGNS,
+    THICK,
+    THIN,
+    fill_of,
+    sight,
+    slice_cells,
+)
+from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor
 from tpuprof.tui.terminal.detect import ColorMode
 from tpuprof.tui.terminal.theme import Palette, palette
 from tpuprof.tui.widgets.line_canvas import strip_of

@@ -12,8 +12,8 @@ from tests.parsers.timeline.build import timeline, track
 from tests.support.made.timelines import timeline_keys, two_cores
 from tpuprof.parsers.timeline.measure import mean_use, measure
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
-from tpuprof.tui.pages.timeline.facts import facts_of, hint_of
-from tpuprof.tui.pages.timeline.measured import together
+from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of
+from tpuprof.tui.pages.timeline.popup import together
 from tpuprof.tui.pages.timeline.rows import Row
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -47,7 +47,7 @@ def _label(view: TimelineView) -> str | None:
 
 
 def test_it_begins_with_everything_on_the_first_track(view: TimelineView) -> None:
-    assert view.rows[view.row] == Row("lane", 0, 0, 0)
+    assert view.rows.all[view.rows.cursor] == Row("lane", 0, 0, 0)
     assert view.window.start_ps <= 0 and view.window.end_ps >= 200 * MS
 
 
@@ -67,7 +67,7 @@ def test_steps_fill_the_window_one_after_the_other(view: TimelineView) -> None:
 
 def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
     view.move_rows(1)
-    assert view.current == Row("lane", 0, 1, 0)
+    assert view.rows.current == Row("lane", 0, 1, 0)
     view.first_or_last(-1)
     assert (view.cursor_ps, _label(view)) == (0, "alpha")
     view.next_event(1)
@@ -82,7 +82,7 @@ def test_events_of_a_row_come_one_after_the_other(view: TimelineView) -> None:
 def test_a_folded_track_goes_through_the_events_of_all_its_lanes(view: TimelineView) -> None:
     view.move_rows(1)
     view.fold()
-    assert view.current == Row("flat", 0, 1, 0)
+    assert view.rows.current == Row("flat", 0, 1, 0)
     view.first_or_last(-1)
     seen = []
     for _ in range(4):
@@ -153,7 +153,7 @@ def test_a_step_selects_the_rows_first_event_in_it_and_counts_for_it() -> None:
 def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
     view = TimelineView(two_cores())
     view.resize(100, 12)
-    while view.current is not None and view.current.kind != "rate":
+    while view.rows.current is not None and view.rows.current.kind != "rate":
         view.move_rows(1)
     view.show_span(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
     view.move_cells(50)
@@ -217,9 +217,9 @@ def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
 
 def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -> None:
     assert view.filter("python") == "1 track"
-    assert {row.section for row in view.rows} == {1}
+    assert {row.section for row in view.rows.all} == {1}
     assert view.search("jit_f") == "4 events, 1 name"
-    assert view.current == Row("lane", 0, 0, 0)
+    assert view.rows.current == Row("lane", 0, 0, 0)
     assert view.next_match(1) == "match 2 of 4"
     assert view.next_match(-1) == "match 1 of 4"
     assert view.next_match(-1) == "match 4 of 4"
@@ -229,9 +229,9 @@ def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -
 def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:
     view.move_rows(1)
     assert view.pin() == "pinned"
-    assert [row.is_pinned for row in view.rows[:3]] == [True, True, False]
+    assert [row.is_pinned for row in view.rows.all[:3]] == [True, True, False]
     assert view.pin() == "no longer pinned"
-    assert not any(row.is_pinned for row in view.rows)
+    assert not any(row.is_pinned for row in view.rows.all)
 
 
 def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
@@ -265,13 +265,17 @@ def test_no_sequence_of_keys_loses_the_place(keys: list[str], cells: int, height
             view.move_rows(data.draw(st.integers(-3, 3)))
         else:
             moves[key]()
-        assert 0 <= view.row < len(view.rows)
-        assert view.window.span_ps >= view.cells
+        assert 0 <= view.rows.cursor < len(view.rows.all)
+        assert view.window.span_ps >= view.window.cells
         assert view.window.start_ps <= view.timeline.last_ps and view.window.end_ps >= view.timeline.first_ps
-        assert 0 <= view.cursor_cell < view.cells
-        assert 0 <= view.top <= len(view.rows)
-        if view.row >= view.pinned_rows and view.height > view.pinned_rows:
-            assert view.top <= view.row - view.pinned_rows < view.top + view.height - view.pinned_rows
+        assert 0 <= view.cursor_cell < view.window.cells
+        assert 0 <= view.rows.top <= len(view.rows.all)
+        if view.rows.cursor >= view.rows.pinned and view.rows.height > view.rows.pinned:
+            assert (
+                view.rows.top
+                <= view.rows.cursor - view.rows.pinned
+                < view.rows.top + view.rows.height - view.rows.pinned
+            )
         if view.event is not None:
             section, item, index = view.event
             assert 0 <= index < len(view.timeline.sections[section].tracks[item])

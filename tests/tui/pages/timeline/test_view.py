@@ -14,7 +14,7 @@ from tests.tui.app.test_keys import Act, play
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.draw.spans import CLASS_LETTER
-from tpuprof.tui.pages.timeline.measured import Measured
+from tpuprof.tui.pages.timeline.popup import Measured
 from tpuprof.tui.widgets.popup import Reader
 
 STEP = ("]", "]", "j", "j", "j", ".", ".")

@@ -13,10 +13,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, ranges
-from tpuprof.parsers.timeline.model import Track
+from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
-from tpuprof.tui.draw.spans import FILLS, Fill
-from tpuprof.tui.pages.timeline.draw.signs import FULL, MATCH, PAGE, RIGHT, SELECTED, SHADES, THICK, THIN
+from tpuprof.tui.draw.spans import CLASS_LETTER, FILLS, Fill, Glyphs
+
+SIGNS = " ▏▎▍▌▋▊▉█│┃▕░▒▓"
+"""Signs of a cell of slices: eighths from the left, thin lines in the middle and at the right, shades."""
+
+FULL = 8
+THIN, THICK, RIGHT = 9, 10, 11
+SHADES = (0, 12, 13, 14, FULL)
+"""The sign for each quarter of a cell that is covered."""
+
+SELECTED, MATCH, VIEW, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "view", "page"))
+assert FILLS[: len(CLASSES)] == CLASSES, "a class's code is its fill's"
+
+_NEUTRAL: dict[TrackKind, tuple[Fill, Fill]] = {
+    "steps": ("step", "module"),
+    "modules": ("module", "step"),
+    "scopes": ("step", "module"),
+    "source": ("module", "step"),
+}
+
+
+def fill_of(kind: TrackKind, lane: int = 0) -> Fill | None:
+    """The neutral tone of a lane whose events are of no class of their own, by turns; None for slices by class."""
+    tones = _NEUTRAL.get(kind)
+    return None if tones is None else tones[lane % 2]
+
+
+def hatch(glyphs: Glyphs) -> str:
+    """Fills what the profile lost."""
+    return "/" if glyphs.name == "ascii" else "╱"
+
+
+def letter(fill: int) -> str:
+    """The letter of a class's fill, ``=`` for the others."""
+    return CLASS_LETTER[CLASSES[fill]] if fill < len(CLASSES) else "="
+
+
+def crowd_letter(fill: int, share: float) -> str:
+    """A class's letter, small where less than half of the cell is busy; ``#`` and ``-`` for what is of no class."""
+    sign = letter(fill).replace("=", "#")
+    return sign if share >= 0.5 else sign.lower().replace("#", "-")
+
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint8]
@@ -29,36 +69,41 @@ _SHADES = np.array(SHADES, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
+class Slices:
+    """An event of each cell, as far as it lies there; of no meaning in an empty cell.
+
+    Attributes:
+        event: its index.
+        begin, end: where in the cell, in eighths of the cell.
+        before, after: whether it is cut by the cell's borders.
+        kind: code of its class or tone.
+        fill: code of its colour, which may be that of a match or of the selection.
+    """
+
+    event: Int64s
+    begin: Floats
+    end: Floats
+    before: Bools
+    after: Bools
+    kind: Codes
+    fill: Codes
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
     """What lies in the cells of a lane.
 
     Attributes:
-        count: events of each cell; of one or two of them the rest is about: 1 is the first, 2 the last.
-        event1, event2: index of the event, of no meaning in an empty cell.
-        from1, to1, from2, to2: where in the cell they begin and end, in eighths of the cell.
-        before1, after1, before2, after2: whether they are cut by the cell's borders.
-        kind1, kind2: code of their class or tone.
-        fill1, fill2: code of their colour, which may be that of a match or of the selection.
-        crowd_kind, crowd: the same for all events of the cell.
+        count: events of each cell.
+        first, last: the first and the last of them.
+        crowd_kind, crowd: kind and colour for all events of the cell.
         second: code of the class that takes most of the cell's time but for that one; `PAGE` for none.
         share: part of the cell's time that events cover, 0-1.
     """
 
     count: Int64s
-    event1: Int64s
-    event2: Int64s
-    from1: Floats
-    to1: Floats
-    from2: Floats
-    to2: Floats
-    before1: Bools
-    after1: Bools
-    before2: Bools
-    after2: Bools
-    kind1: Codes
-    kind2: Codes
-    fill1: Codes
-    fill2: Codes
+    first: Slices
+    last: Slices
     crowd_kind: Codes
     crowd: Codes
     second: Codes
@@ -67,7 +112,7 @@ class Sight:
     @property
     def whole(self) -> Bools:
         """Cells that one event fills, as far as an eighth can tell."""
-        filled: Bools = (self.count == 1) & (self.from1 < 0.5) & (self.to1 >= 7.5)
+        filled: Bools = (self.count == 1) & (self.first.begin < 0.5) & (self.first.end >= 7.5)
         return filled
 
 
@@ -96,46 +141,39 @@ def sight(
     match_cells: Bools | None,
 ) -> Sight:
     """What lies in the cells of a lane that has any events in the window; see `rows.lane_line`."""
-    low, high = window.edges[:-1], window.edges[1:]
     count = window.last - window.first
-    event1 = np.minimum(window.first, len(track) - 1)
-    event2 = np.clip(window.last - 1, 0, len(track) - 1)
-    scale = 8.0 / (high - low)
-    start1, end1, start2, end2 = (
-        track.start_ps[event1],
-        track.end_ps[event1],
-        track.start_ps[event2],
-        track.end_ps[event2],
-    )
-    kinds = [_kinds(track, event, fill) for event in (event1, event2)]
     busy = window.busy_ps.sum(axis=1)
+
+    def slices(event: Int64s) -> Slices:
+        low, high = window.edges[:-1], window.edges[1:]
+        scale = 8.0 / (high - low)
+        start, end = track.start_ps[event], track.end_ps[event]
+        kind = _kinds(track, event, fill)
+        return Slices(
+            event=event,
+            begin=(np.clip(start, low, high) - low) * scale,
+            end=(np.clip(end, low, high) - low) * scale,
+            before=start <= low,
+            after=end >= high,
+            kind=kind,
+            fill=_fills(track, event, kind, selected, is_match),
+        )
+
+    first = slices(np.minimum(window.first, len(track) - 1))
+    crowd_kind = first.kind
     if fill is None:
-        crowd_kind = np.where(busy > 0, window.busy_ps.argmax(axis=1).astype(np.uint8), kinds[0])
-    else:
-        crowd_kind = kinds[0]
+        crowd_kind = np.where(busy > 0, window.busy_ps.argmax(axis=1).astype(np.uint8), crowd_kind)
     crowd = np.where(_match_cells(track, window, is_match, match_cells), np.uint8(MATCH), crowd_kind)
     if selected is not None:
         crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
     return Sight(
         count=count,
-        event1=event1,
-        event2=event2,
-        from1=(np.clip(start1, low, high) - low) * scale,
-        to1=(np.clip(end1, low, high) - low) * scale,
-        from2=(np.clip(start2, low, high) - low) * scale,
-        to2=(np.clip(end2, low, high) - low) * scale,
-        before1=start1 <= low,
-        after1=end1 >= high,
-        before2=start2 <= low,
-        after2=end2 >= high,
-        kind1=kinds[0],
-        kind2=kinds[1],
-        fill1=_fills(track, event1, kinds[0], selected, is_match),
-        fill2=_fills(track, event2, kinds[1], selected, is_match),
+        first=first,
+        last=slices(np.clip(window.last - 1, 0, len(track) - 1)),
         crowd_kind=crowd_kind,
         crowd=crowd,
         second=_second(window, crowd_kind) if fill is None else np.full(len(count), PAGE, np.uint8),
-        share=np.minimum(busy * scale / 8.0, 1.0),
+        share=np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0),
     )
 
 
@@ -169,8 +207,8 @@ def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match
         return out
     crowded = np.flatnonzero(window.last - window.first > 1)
     if int((window.last - window.first)[crowded].sum()) <= LOOKED_AT:
-        of, at = ranges(window.first[crowded], window.last[crowded])
-        out[crowded[of[is_match[track.key[at]]]]] = True
+        cell, event = ranges(window.first[crowded], window.last[crowded])
+        out[crowded[cell[is_match[track.key[event]]]]] = True
     return out
 
 
@@ -191,8 +229,8 @@ def slice_cells(seen: Sight) -> Cells:
         _two_events(out, seen, two, crowded)
     whole = seen.whole
     # a cell that a rounded sign fills is filled
-    _paint(out, whole, 0, PAGE, seen.fill1)
-    out.event[whole] = seen.event1[whole]
+    _paint(out, whole, 0, PAGE, seen.first.fill)
+    out.event[whole] = seen.first.event[whole]
     _paint(out, crowded, shades(seen.share), seen.crowd, PAGE)
     _part_neighbours(out, seen, whole, crowded)
     return out
@@ -213,46 +251,46 @@ def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground
 
 def _one_event(out: Cells, seen: Sight, one: Bools) -> None:
     """A slice that begins or ends in the cell, or both."""
-    begin, end = seen.from1, seen.to1
+    begin, end = seen.first.begin, seen.first.end
     length = np.clip(np.rint(end - begin), 1, 7).astype(np.uint8)
     middle = (begin + end) / 2
-    ends = one & seen.before1
-    begins = one & ~seen.before1 & seen.after1
-    inside = one & ~seen.before1 & ~seen.after1
-    _paint(out, ends, np.clip(np.rint(end), 1, 8).astype(np.uint8), seen.fill1, PAGE)
-    _paint(out, begins, np.clip(np.rint(begin), 0, 7).astype(np.uint8), PAGE, seen.fill1)
+    ends = one & seen.first.before
+    begins = one & ~seen.first.before & seen.first.after
+    inside = one & ~seen.first.before & ~seen.first.after
+    _paint(out, ends, np.clip(np.rint(end), 1, 8).astype(np.uint8), seen.first.fill, PAGE)
+    _paint(out, begins, np.clip(np.rint(begin), 0, 7).astype(np.uint8), PAGE, seen.first.fill)
     to_left = begin <= 8 - end
-    _paint(out, inside & to_left, length, seen.fill1, PAGE)
-    _paint(out, inside & ~to_left, (8 - length).astype(np.uint8), PAGE, seen.fill1)
+    _paint(out, inside & to_left, length, seen.first.fill, PAGE)
+    _paint(out, inside & ~to_left, (8 - length).astype(np.uint8), PAGE, seen.first.fill)
     # there is no sign for a narrow block in the middle but lines
     central = inside & (np.abs(middle - 4) <= 1.5) & (end - begin <= 3)
-    _paint(out, central, np.where(end - begin <= 1.5, THIN, THICK).astype(np.uint8), seen.fill1, PAGE)
+    _paint(out, central, np.where(end - begin <= 1.5, THIN, THICK).astype(np.uint8), seen.first.fill, PAGE)
 
 
 def _two_events(out: Cells, seen: Sight, two: Bools, crowded: Bools) -> None:
     """Two slices that meet in the cell, or end and begin in it. What needs a third colour counts as crowded."""
-    end, begin = seen.to1, seen.from2
+    end, begin = seen.first.end, seen.last.begin
     gap = begin - end
     parted = two & (gap >= 1)
-    wide1, wide2 = seen.before1, seen.after2
+    wide1, wide2 = seen.first.before, seen.last.after
     both = wide1 & wide2
-    room = (wide1 & ~wide2 & (seen.to2 >= 7)) | (~wide1 & wide2 & (seen.from1 <= 1))
+    room = (wide1 & ~wide2 & (seen.last.end >= 7)) | (~wide1 & wide2 & (seen.first.begin <= 1))
     crowded |= two & ~both & ~(room & (gap < 1))
     border = np.clip(np.rint((end + begin) / 2), 1, 7).astype(np.uint8)
-    same = seen.fill1 == seen.fill2
-    _paint(out, two, border, seen.fill1, seen.fill2)
+    same = seen.first.fill == seen.last.fill
+    _paint(out, two, border, seen.first.fill, seen.last.fill)
     line = np.where(border <= 2, 1, np.where(border >= 6, RIGHT, THIN)).astype(np.uint8)
-    _paint(out, two & same, line, PAGE, seen.fill1)
+    _paint(out, two & same, line, PAGE, seen.first.fill)
     # a gap is shown where the larger part leaves it, or as a line; the other slice must be seen beside the cell
     left = end >= 8 - begin
     central = parted & same & (gap <= 3) & (np.abs((end + begin) / 2 - 4) <= 1.5)
-    goes_on = seen.event2[:-1] == seen.event1[1:]
+    goes_on = seen.last.event[:-1] == seen.first.event[1:]
     seen1 = np.append(False, goes_on & (seen.count[:-1] == 1))
     seen2 = np.append(goes_on & (seen.count[1:] == 1), False)
     crowded |= parted & ~central & ~np.where(left, seen2, seen1)
-    _paint(out, parted & left, np.clip(np.rint(end), 1, 7).astype(np.uint8), seen.fill1, PAGE)
-    _paint(out, parted & ~left, np.clip(np.rint(begin), 1, 7).astype(np.uint8), PAGE, seen.fill2)
-    _paint(out, central, np.where(gap <= 1.5, THIN, THICK).astype(np.uint8), PAGE, seen.fill1)
+    _paint(out, parted & left, np.clip(np.rint(end), 1, 7).astype(np.uint8), seen.first.fill, PAGE)
+    _paint(out, parted & ~left, np.clip(np.rint(begin), 1, 7).astype(np.uint8), PAGE, seen.last.fill)
+    _paint(out, central, np.where(gap <= 1.5, THIN, THICK).astype(np.uint8), PAGE, seen.first.fill)
 
 
 def _part_neighbours(out: Cells, seen: Sight, whole: Bools, crowded: Bools) -> None:
@@ -267,7 +305,7 @@ def _part_neighbours(out: Cells, seen: Sight, whole: Bools, crowded: Bools) -> N
     right = np.where((out.sign > 0) & (out.sign <= THICK) & (out.sign != FULL), out.ground, solid)
     right[lone] = PAGE
     starts = np.zeros(len(whole), np.bool_)
-    other = seen.event1[1:] != seen.event2[:-1]
+    other = seen.first.event[1:] != seen.last.event[:-1]
     starts[1:] = whole[1:] & (other | crowded[:-1]) & (right[:-1] == out.ground[1:])
     _paint(out, starts, 1, PAGE, out.ground)
     out.event[starts] = -1

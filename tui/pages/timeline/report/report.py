@@ -5,21 +5,49 @@ Reports come as pieces of text, for the events of a trace may be more than memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from json import JSONEncoder, dumps
 from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.model import Timeline
-from tpuprof.tui.pages.timeline.report import events, tracks
-from tpuprof.tui.pages.timeline.report.rows import Interval, Part, Selection, part_of, select
-from tpuprof.tui.pages.timeline.report.tracks import at_ms, time_decimals
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.pages.timeline.report.fields import (
+    COUNTERS,
+    EVENTS,
+    INTERVAL,
+    LOST,
+    NO_ARGUMENT,
+    RATES,
+    SUMMARY,
+    TOP_OPS,
+    TRACE,
+    TRACKS,
+)
+from tpuprof.tui.pages.timeline.report.part import (
+    Content,
+    Interval,
+    Part,
+    counter_figures,
+    event_rows,
+    part_of,
+    rate_figures,
+    select,
+    summaries,
+    track_rows,
+)
+from tpuprof.tui.pages.timeline.report.text import covered, events_text, instants, tracks_text
+from tpuprof.tui.report.csv import row_texts
+from tpuprof.tui.report.csv import table as csv_table
+from tpuprof.tui.report.fields import Table, columns, figure_values, markdown_rows, reasons, table_records
+from tpuprof.tui.report.json import document, head, laid_out, safe
+from tpuprof.tui.report.markdown import escaped, fields_table, joined, rows_table
 from tpuprof.tui.report.output import Produce, Write
-from tpuprof.tui.report.page import Asked, Format, Report
+from tpuprof.tui.report.page import Asked, Format, Report, Writer
 
 HELP = "tpuprof-tui report --help"
 
@@ -27,24 +55,7 @@ MOST_EVENTS = 10_000
 """Events that a report shows where no limit is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePart:
-    """The part of a timeline that is asked for.
-
-    Attributes:
-        part: what of it.
-        selection: its events; None where the report is on the tracks as a whole.
-        shown: how many of the events are printed.
-        warnings: what there is to warn of.
-    """
-
-    part: Part
-    selection: Selection | None
-    shown: int
-    warnings: Sequence[str]
-
-
-def read(asked: Asked) -> TimelinePart:
+def read(asked: Asked) -> Content:
     """Reads the timeline of one host, and picks what is asked for.
 
     Raises:
@@ -55,14 +66,14 @@ def read(asked: Asked) -> TimelinePart:
     interval = interval_of(asked.options)
     warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, run, asked.host))
     if asked.form == "perfetto":
-        return TimelinePart(part_of(timeline, interval), None, 0, warnings)
+        return Content(part_of(timeline, interval), None, 0, warnings)
     part = part_of(timeline, interval)
     warnings = (*warnings, *_beyond(part))
     if interval.is_everything:
-        return TimelinePart(part, None, 0, warnings)
+        return Content(part, None, 0, warnings)
     selection = select(part)
     shown = min(len(selection), MOST_EVENTS if limit is None else limit or len(selection))
-    return TimelinePart(part, selection, shown, (*warnings, *_cut_note(len(selection), shown)))
+    return Content(part, selection, shown, (*warnings, *_cut_note(len(selection), shown)))
 
 
 def interval_of(options: Mapping[str, Any]) -> Interval:
@@ -70,35 +81,136 @@ def interval_of(options: Mapping[str, Any]) -> Interval:
     return Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
 
 
-def json(content: TimelinePart, asked: Asked) -> Iterable[str]:
-    """Tracks or events as JSON."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_json(part, run, content.warnings, asked.most_rows),)
-    return events.events_json(part, selection, run, content.warnings, content.shown)
+# --- formats
 
 
-def csv(content: TimelinePart, asked: Asked) -> Iterable[str]:
-    """Tracks or events as CSV."""
-    if content.selection is None:
-        return (tracks.tracks_csv(content.part.timeline, asked.most_rows),)
-    return events.events_csv(content.part, content.selection, content.shown)
+def _tracks_json(content: Content, asked: Asked) -> str:
+    """What the trace covers, its tracks, rates and counters."""
+    rows = track_rows(content.part.timeline, asked.most_rows)
+    body = {
+        **figure_values(TRACE, content.part.timeline),
+        "tracks": table_records(TRACKS, rows, range(len(rows))),
+        **_rates_and_counters(content.part),
+    }
+    return document(_head(content, asked), body, _reasons(TRACKS, RATES, COUNTERS))
 
 
-def markdown(content: TimelinePart, asked: Asked) -> Iterable[str]:
-    """Tracks or events as Markdown."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_markdown(part, run, content.warnings, asked.most_rows),)
-    return events.events_markdown(part, selection, run, content.warnings, content.shown)
+def _events_json(content: Content, asked: Asked) -> Iterator[str]:
+    """The interval, a summary by track, rates, counters, and the events, piece by piece."""
+    tracks = summaries(content.part)
+    body = {
+        **figure_values(INTERVAL, content),
+        "summary": table_records(SUMMARY, tracks, range(len(tracks))),
+        **_rates_and_counters(content.part),
+    }
+    unknown: dict[str, str] = {}
+    why = _reasons(SUMMARY, RATES, COUNTERS)
+    first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, asked), **body}.items()}
+    dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    with closing(Trace.open(content.part.timeline.path)) as trace:
+        yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
+        lead = "\n    "
+        for events in event_rows(content, trace):
+            for event, record in zip(events, table_records(EVENTS, events, range(len(events))), strict=True):
+                yield lead + dump(record)
+                lead = ",\n    "
+                for name, value in event.args.items():
+                    if value is None:
+                        unknown[f"events[].args.{name}"] = NO_ARGUMENT
+    end = laid_out({"unknown": unknown}).removeprefix("{\n")
+    yield ("\n  " if content.shown else "") + f"],\n{end}"
 
 
-def text(content: TimelinePart, asked: Asked) -> Iterable[str]:
-    """Tracks or events as plain text."""
-    part, run, selection = content.part, asked.run, content.selection
-    if selection is None:
-        return (tracks.tracks_text(part, run, asked.look, content.warnings, asked.most_rows),)
-    return events.events_text(part, selection, run, asked.look, content.warnings, content.shown)
+def _head(content: Content, asked: Asked) -> dict[str, object]:
+    return head("timeline", asked.run, [content.part.timeline.host], content.warnings)
+
+
+def _rates_and_counters(part: Part) -> dict[str, object]:
+    """Rates, counters, and what the file lacks."""
+    rates, counters = rate_figures(part), counter_figures(part)
+    return {
+        "rates": table_records(RATES, rates, range(len(rates))),
+        "counters": table_records(COUNTERS, counters, range(len(counters))),
+        "lost": list(part.timeline.lost),
+    }
+
+
+def _reasons(*tables: Table[Any]) -> dict[str, str]:
+    """Why values in the rows of some tables are null."""
+    return {key: why for table in tables for key, why in reasons(table.fields, f"{table.key}[]", {}).items()}
+
+
+def _tracks_csv(content: Content, asked: Asked) -> str:
+    """A row a track."""
+    rows = track_rows(content.part.timeline, asked.most_rows)
+    shown = columns(TRACKS, rows, range(len(rows)))
+    shown["is_derived"] = [str(value).lower() for value in shown["is_derived"]]
+    return csv_table(tuple(shown), zip(*shown.values(), strict=True))
+
+
+def _events_csv(content: Content, _: Asked) -> Iterator[str]:
+    """The events line by line, their arguments as JSON in one cell."""
+    with closing(Trace.open(content.part.timeline.path)) as trace:
+        yield from row_texts([EVENTS.json])
+        for events in event_rows(content, trace):
+            shown = columns(EVENTS, events, range(len(events)))
+            shown["args"] = [dumps(event.args, ensure_ascii=False) for event in events]
+            yield from row_texts(zip(*shown.values(), strict=True))
+
+
+def _tracks_markdown(content: Content, asked: Asked) -> str:
+    """What the trace covers, its tracks, rates and counters."""
+    timeline = content.part.timeline
+    rows = track_rows(timeline, asked.most_rows)
+    cells = markdown_rows(TRACKS, rows, range(len(rows)))
+    lines = [*_markdown_head(content, asked), "", "## Tracks", "", *fields_table(TRACKS, cells)]
+    left_out = sum(len(section.tracks) for section in timeline.sections) - len(rows)
+    lines += ["", f"and {counted(left_out, 'more track', 'more tracks')}"] if left_out else []
+    return joined([*lines, *_figures_markdown(content.part)])
+
+
+def _events_markdown(content: Content, asked: Asked) -> Iterator[str]:
+    """The interval, what ran in it, rates and counters, then the events line by line."""
+    busy = [row for row in summaries(content.part) if row.events]
+    lines = _markdown_head(content, asked)
+    lines += rows_table("What ran", SUMMARY, markdown_rows(SUMMARY, busy, range(len(busy))))
+    yield joined([*lines, *_figures_markdown(content.part)])
+    if not content.shown:
+        return
+    yield "\n".join(["", "## Events", "", *fields_table(EVENTS, ()), ""])
+    for events in event_rows(content):
+        _, _, *lines = fields_table(EVENTS, markdown_rows(EVENTS, events, range(len(events))))
+        yield from (f"{line}\n" for line in lines)
+    left_out = len(content.selection or ()) - content.shown
+    if left_out:
+        yield f"\nand {count(left_out)} more\n"
+
+
+def _markdown_head(content: Content, asked: Asked) -> list[str]:
+    lines = [f"# Timeline of {escaped(asked.run.name)}", "", f"- host: {escaped(content.part.timeline.host)}"]
+    return [*lines, f"- {escaped(covered(content))}", *(f"- warning: {escaped(text)}" for text in content.warnings)]
+
+
+def _figures_markdown(part: Part) -> list[str]:
+    """Tables of rates and counters, where there are any."""
+    rates, counters = rate_figures(part), counter_figures(part)
+    return [
+        *rows_table("Rates", RATES, markdown_rows(RATES, rates, range(len(rates)))),
+        *rows_table("Counters", COUNTERS, markdown_rows(COUNTERS, counters, range(len(counters)))),
+    ]
+
+
+def perfetto(content: Content, asked: Asked) -> Produce:
+    """What writes the timeline, or an interval of it, as Chrome trace JSON."""
+    timeline, interval = content.part.timeline, interval_of(asked.options)
+
+    def produce(write: Write) -> None:
+        from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
+
+        with closing(Trace.open(timeline.path)) as trace:
+            write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
+
+    return produce
 
 
 def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
@@ -110,7 +222,7 @@ def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
         before = names[: names.index(timeline.host)] if timeline.host in names else []
         if before:
             notes.append(f"{counted(len(before), 'host')} can't be read: {examples(before)}")
-    return [*notes, *_sentences(run.problems)]
+    return [*notes, *(problem.sentence for problem in run.problems)]
 
 
 def _beyond(part: Part) -> Sequence[str]:
@@ -118,32 +230,14 @@ def _beyond(part: Part) -> Sequence[str]:
     timeline = part.timeline
     if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
         return ()
-    decimals = time_decimals(timeline.first_ps, timeline.last_ps)
-    begin, end = at_ms(timeline.first_ps, decimals), at_ms(timeline.last_ps, decimals)
+    begin, end = instants(timeline.first_ps, timeline.last_ps)
     return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
-
-
-def _sentences(problems: Iterable[Problem]) -> list[str]:
-    return [problem.sentence for problem in problems]
 
 
 def _cut_note(found: int, shown: int) -> Sequence[str]:
     if shown == found:
         return ()
     return (f"{shown:,} of {counted(found, 'event')} are shown, the first ones; --limit 0 shows all",)
-
-
-def perfetto(content: TimelinePart, asked: Asked) -> Produce:
-    """What writes the timeline, or an interval of it, as Chrome trace JSON."""
-    timeline, interval = content.part.timeline, interval_of(asked.options)
-
-    def produce(write: Write) -> None:
-        from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
-
-        with closing(Trace.open(timeline.path)) as trace:
-            write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
-
-    return produce
 
 
 def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
@@ -159,9 +253,25 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
         raise ProfileError("usage", sentence, "--from and --to", EXIT_USAGE)
 
 
+def _either(
+    tracks: Callable[[Content, Asked], str], events: Callable[[Content, Asked], Iterator[str]]
+) -> Writer[Content]:
+    """Writes the tracks as a whole, or the events piece by piece."""
+    return lambda content, asked: (tracks(content, asked),) if content.selection is None else events(content, asked)
+
+
 REPORT = Report(
     read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text, "perfetto": perfetto},
+    writers={
+        "json": _either(_tracks_json, _events_json),
+        "csv": _either(_tracks_csv, _events_csv),
+        "md": _either(_tracks_markdown, _events_markdown),
+        "text": _either(tracks_text, events_text),
+        "perfetto": perfetto,
+    },
+    tables=(TRACKS, EVENTS, SUMMARY, TOP_OPS, RATES, COUNTERS),
+    figures=(*TRACE, LOST, *(figure for figure in INTERVAL if figure.key != "event_count")),
+    csv_table=TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,12 @@ from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, Tr
 from tpuprof.parsers.timeline.windows import TrackWindow, cell_edges, lane_window, mean_rate, rate_window, track_window
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
-from tpuprof.tui.draw.layout import clean, fit
-from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.timeline.draw.graphs import counter_line, range_label, rate_line
-from tpuprof.tui.pages.timeline.draw.gutter import Label, gutter_line
-from tpuprof.tui.pages.timeline.draw.minimap import minimap_line
-from tpuprof.tui.pages.timeline.draw.panel import panel_lines
-from tpuprof.tui.pages.timeline.draw.rows import count_line, lane_line, track_line, with_cursor, with_sign
-from tpuprof.tui.pages.timeline.draw.signs import fill_of
-from tpuprof.tui.pages.timeline.facts import facts_of, hint_of, mark_facts
+from tpuprof.tui.draw.layout import clean, cut, cut_middle, fit
+from tpuprof.tui.draw.spans import Fill, Glyphs, Line, Span, StyleKey, line_width
+from tpuprof.tui.pages.timeline.draw.cells import fill_of
+from tpuprof.tui.pages.timeline.draw.graphs import counter_line, minimap_line, range_label, rate_line
+from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
+from tpuprof.tui.pages.timeline.draw.panel import facts_of, hint_of, mark_facts, panel_lines
 from tpuprof.tui.pages.timeline.rows import Row, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -82,10 +80,10 @@ class TimelinePage:
         panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
         self._gutter = 19 if width < 100 else 26 if width < 150 else 32
         view.resize(width - self._gutter, height - TOP_LINES - panel - 1)
-        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
+        edges = view.window.edges
         canvas = _Canvas(edges, glyphs, self._gutter)
         lines = [*self._top(canvas), *self._body(canvas)]
-        lines += [fit([], width, glyphs)] * (TOP_LINES + view.height - len(lines))
+        lines += [fit([], width, glyphs)] * (TOP_LINES + view.rows.height - len(lines))
         return [*lines, self._counts(canvas), *self._panel(width, panel, glyphs)]
 
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
@@ -102,30 +100,19 @@ class TimelinePage:
     def point(self, x: int, y: int) -> None:
         """Moves the cursor to a place on the screen."""
         view = self.view
-        row = self._row_at(y - TOP_LINES)
-        if row is not None:
-            view.move_rows(row - view.row)
+        shown, line = view.rows.in_sight, y - TOP_LINES
+        if 0 <= line < len(shown):
+            view.move_rows(shown[line] - view.rows.cursor)
         if x >= self._gutter:
             view.move_cells(x - self._gutter - view.cursor_cell)
 
     def drag(self, first_x: int, last_x: int) -> None:
         """Marks the interval between two columns of the screen."""
         view = self.view
-        edges = cell_edges(view.window.start_ps, view.window.end_ps, view.cells)
-        cells = [max(0, min(x - self._gutter, view.cells - 1)) for x in sorted((first_x, last_x))]
+        edges = view.window.edges
+        cells = [max(0, min(x - self._gutter, view.window.cells - 1)) for x in sorted((first_x, last_x))]
         view.marks = (int(edges[cells[0]]), int(edges[cells[1] + 1]))
         view.cursor_ps = view.marks[0]
-
-    def _shown(self) -> list[int]:
-        """Indices of the rows on the screen, from top to bottom."""
-        view = self.view
-        pinned = min(view.pinned_rows, max(0, view.height - 1))
-        first = view.pinned_rows + view.top
-        return [*range(pinned), *range(first, min(len(view.rows), first + view.height - pinned))]
-
-    def _row_at(self, y: int) -> int | None:
-        shown = self._shown()
-        return shown[y] if 0 <= y < len(shown) else None
 
     # --- above the rows
 
@@ -195,10 +182,10 @@ class TimelinePage:
         kept: dict[object, Line] = {}
         lines = []
         arrows = self._arrow_ends(canvas)
-        for at in self._shown():
-            row = view.rows[at]
-            label = self._label(row, at == view.row, canvas.glyphs)
-            if row.kind == "section" and row.section not in view.folding.closed:
+        for number in view.rows.in_sight:
+            row = view.rows.all[number]
+            label = self._label(row, number == view.rows.cursor, canvas.glyphs)
+            if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
             key = (row, view.window, canvas.cells, canvas.glyphs, self._selected_in(row), view.matches)
@@ -206,7 +193,7 @@ class TimelinePage:
             for lane, cell in arrows.get(row.track_id, ()):
                 if row.kind == "flat" or lane == row.lane:
                     cells = with_sign(cells, cell, canvas.glyphs.arrow)
-            if at == view.row:
+            if number == view.rows.cursor:
                 cells = with_cursor(cells, view.cursor_cell, canvas.glyphs)
             lines.append((*gutter_line(label, canvas.gutter, canvas.glyphs), *cells))
         self._rows = kept
@@ -243,7 +230,8 @@ class TimelinePage:
         if row.kind == "counter":
             return counter_line(section.counters[row.item], canvas.edges, canvas.glyphs)
         track = section.tracks[row.item]
-        is_match = self._matching(row)
+        matches = self.view.matches
+        is_match = None if matches is None else matches.matching((row.section, row.item))
         if row.kind == "flat":
             return self._flat(track, self._selected_in(row), is_match, canvas)
         return lane_line(
@@ -259,31 +247,24 @@ class TimelinePage:
     def _flat(self, track: Track, selected: int | None, is_match: NDArray[np.bool_] | None, canvas: _Canvas) -> Line:
         """A folded track: slices of the deepest events where these are few, else how busy each cell is."""
         edges, glyphs = canvas.edges, canvas.glyphs
-        found = flattened(track, int(edges[0]), int(edges[-1]))
+        slices = flattened(track, int(edges[0]), int(edges[-1]))
         fill = fill_of(track.kind)
-        if found is None or len(found[0]) > 2 * canvas.cells:
+        if slices is None or len(slices[0]) > 2 * canvas.cells:
             span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
             return track_line(
                 track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=_lost_from(track)
             )
-        flat, events = found
-        at = np.flatnonzero(events == -1 if selected is None else events == selected)
+        flat, events = slices
+        chosen = np.flatnonzero(events == -1 if selected is None else events == selected)
         return lane_line(
             flat,
             lane_window(flat, 0, edges),
             glyphs,
             fill=fill,
-            selected=int(at[0]) if len(at) else None,
+            selected=int(chosen[0]) if len(chosen) else None,
             is_match=is_match,
             lost_from_ps=_lost_from(track),
         )
-
-    def _matching(self, row: Row) -> NDArray[np.bool_] | None:
-        """bool[keys]: the names that a search found on a row's track."""
-        matches = self.view.matches
-        if matches is None:
-            return None
-        return None if row.track_id is None else matches.matching(row.track_id)
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
@@ -309,7 +290,9 @@ class TimelinePage:
         """What stands left of a row."""
         section = self.view.timeline.sections[row.section]
         if row.kind == "section":
-            return Label("section", section.title, row.section not in self.view.folding.closed, is_current=is_current)
+            return Label(
+                "section", section.title, row.section not in self.view.rows.folding.closed, is_current=is_current
+            )
         if row.kind == "rate":
             return Label("graph", section.rates[row.item].name, is_current=is_current, note=self._use(row))
         if row.kind == "counter":
@@ -335,7 +318,7 @@ class TimelinePage:
 
     def _counts(self, canvas: _Canvas) -> Line:
         """How many events each cell of the cursor's row holds."""
-        view, row = self.view, self.view.current
+        view, row = self.view, self.view.rows.current
         found = view.track_of(row)
         label = fit([(" events a cell", "dim")], canvas.gutter, canvas.glyphs)
         if row is None or found is None:
@@ -364,3 +347,72 @@ def _events_of(section: Section) -> int:
 def _lost_from(track: Track) -> int | None:
     """From when on a track lacks events that the file has lost."""
     return track.span[1] if track.lost_bytes and len(track) else None
+
+
+LabelKind = Literal["section", "track", "lane", "graph"]
+
+_SEEN = 200
+"""Characters of a name that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a row is called.
+
+    Attributes:
+        kind: a section's heading, the first row of a track, another lane of it, or a graph.
+        text: title or name; for a lane its number.
+        is_open: a section or a track of several lanes is open, or closed; None for what can't be opened.
+        is_pinned: the track stands on top.
+        is_current: the cursor is on the row.
+        note: a figure for the right side, such as ``93%`` or ``61–143 W``; given up for want of room.
+    """
+
+    kind: LabelKind
+    text: str
+    is_open: bool | None = None
+    is_pinned: bool = False
+    is_current: bool = False
+    note: str = ""
+
+
+def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
+    """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
+    if width <= 0:
+        return ()
+    ascii_only = glyphs.name == "ascii"
+    pin = "*" if ascii_only else "◆"
+    head: list[Span] = [(glyphs.mark if label.is_current else " ", "mark")]
+    fold = "" if label.is_open is None else (glyphs.open if label.is_open else glyphs.closed) + " "
+    name_key: StyleKey = "strong" if label.is_current else "text"
+    if label.kind == "section":
+        head.append((fold, "key"))
+        name_key = "title"
+    else:
+        head.append((pin if label.is_pinned else " ", "key"))
+        head.append((fold or "  ", "key"))
+    if label.kind == "lane":
+        head.append(("  ", "text"))
+        name_key = "strong" if label.is_current else "dim"
+    head_width = min(line_width(tuple(head)), width - 1)
+    room = width - 1 - head_width
+    text = clean(label.text[:_SEEN], ascii_only)
+    note = clean(label.note[:_SEEN], ascii_only)
+    if note and len(note) + 1 + min(len(text), 8) > room:
+        note = ""
+    name_room = room - (len(note) + 1 if note else 0)
+    name = (cut if label.kind == "section" else cut_middle)(text, name_room, glyphs)
+    spans: list[Span] = [*_clipped(head, head_width), (f"{name:<{name_room}}", name_key)]
+    if note:
+        spans.append((f" {note}", "dim"))
+    spans.append((glyphs.vertical, "rule"))
+    return tuple(span for span in spans if span[0])
+
+
+def _clipped(spans: list[Span], width: int) -> list[Span]:
+    """As many cells of the spans."""
+    out: list[Span] = []
+    for text, key in spans:
+        out.append((text[:width], key))
+        width -= len(text[:width])
+    return out

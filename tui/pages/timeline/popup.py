@@ -154,8 +154,8 @@ class Measured(Popup):
         lines = [self._summary(width), self._heading(width)]
         if not self._count:
             return [*lines, pad([("nothing ran here", "panel.dim")], width, "panel")]
-        for at in range(top, min(self._count, top + room)):
-            lines.append(self._line(at, width))
+        for number in range(top, min(self._count, top + room)):
+            lines.append(self._line(number, width))
         return lines
 
     def _summary(self, width: int) -> AnyLine:
@@ -181,12 +181,12 @@ class Measured(Popup):
         figures = ("self", "share", "count", "total", "average")
         return pad(self._cells("  ", "name", "track", figures, width, "panel.dim"), width, "panel")
 
-    def _line(self, at: int, width: int) -> AnyLine:
+    def _line(self, number: int, width: int) -> AnyLine:
         ascii_only = self.look.glyphs.name == "ascii"
-        mark = self.look.glyphs.mark if at == self.cursor else " "
-        key: AnyKey = "panel.cursor" if at == self.cursor else "panel"
+        mark = self.look.glyphs.mark if number == self.cursor else " "
+        key: AnyKey = "panel.cursor" if number == self.cursor else "panel"
         if self._by_track:
-            track = self._tracks[at]
+            track = self._tracks[number]
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
             figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
             return pad(
@@ -194,8 +194,8 @@ class Measured(Popup):
                 width,
                 key,
             )
-        row = self._rows[at].row
-        length = self._measurement.duration_ps * self._rows[at].tracks
+        row = self._rows[number].row
+        length = self._measurement.duration_ps * self._rows[number].tracks
         figures = (
             duration(row.self_ps, ascii_only),
             percent(100 * row.self_ps / length if length else None),
@@ -247,11 +247,11 @@ class Measured(Popup):
 
     def click(self, row: int) -> None:
         """Puts the cursor on a row; on the cursor's row, goes there."""
-        at = self._first(self.room - _HEAD) + row - _HEAD - 1
-        if 0 <= at < self._count and row > _HEAD:
-            if at == self.cursor:
+        number = self._first(self.room - _HEAD) + row - _HEAD - 1
+        if 0 <= number < self._count and row > _HEAD:
+            if number == self.cursor:
                 self._choose()
-            self.cursor = at
+            self.cursor = number
 
     def _first(self, room: int) -> int:
         return centred_top(self.cursor, self._count, room)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,9 +15,21 @@ from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.layout import clean, cut, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
-from tpuprof.tui.pages.timeline.draw.cells import Bools, Cells, Codes, Sight, shades, sight, slice_cells
-from tpuprof.tui.pages.timeline.draw.letters import letter_cells
-from tpuprof.tui.pages.timeline.draw.signs import MATCH, PAGE, SELECTED, SIGNS, crowd_letter, hatch
+from tpuprof.tui.pages.timeline.draw.cells import (
+    PAGE,
+    SELECTED,
+    SIGNS,
+    Bools,
+    Cells,
+    Codes,
+    Sight,
+    crowd_letter,
+    hatch,
+    letter,
+    shades,
+    sight,
+    slice_cells,
+)
 
 LEAST_NAME = 4
 """Cells from which on a slice bears its name."""
@@ -70,7 +84,6 @@ def track_line(
     *,
     fill: Fill | None = None,
     selected: tuple[int, int] | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """A track with all its lanes in one row: every cell is shaded as a crowded cell of a lane is.
@@ -78,7 +91,7 @@ def track_line(
     Args:
         window: `windows.track_window`.
         selected: from when to when the selected event runs.
-        fill, match_cells, lost_from_ps: see `lane_line`.
+        fill, lost_from_ps: see `lane_line`.
     """
     low, high = window.edges[:-1], window.edges[1:]
     busy = window.busy_ps.sum(axis=1)
@@ -87,8 +100,6 @@ def track_line(
     else:
         kind = np.full(len(busy), FILLS.index(fill), np.uint8)
     ink = kind.copy()
-    if match_cells is not None:
-        ink[match_cells] = MATCH
     if selected is not None:
         ink[(low < max(selected[1], selected[0] + 1)) & (high > selected[0])] = SELECTED
     share = np.minimum(busy / (high - low), 1.0)
@@ -118,7 +129,7 @@ def shaded_line(
             spans += _blank_spans(lost, begin, end, glyphs)
             continue
         if glyphs.letters:
-            text = "".join(crowd_letter(int(kind[begin]), one) for one in share[begin:end].tolist())
+            text = "".join(crowd_letter(int(kind[begin]), part) for part in share[begin:end].tolist())
         else:
             text = SIGNS[sign[begin]] * (end - begin)
         spans.append((text, (FILLS[ink[begin]], "page")))
@@ -137,35 +148,38 @@ def count_line(count: Int64s, glyphs: Glyphs) -> Line:
     weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
     spans: list[Span] = []
     for begin, end in equal_runs(weight):
-        text = "".join(signs[one] for one in sign[begin:end].tolist())
+        text = "".join(signs[number] for number in sign[begin:end].tolist())
         spans.append((text, keys[int(weight[begin])]))
     return tuple(spans)
 
 
 def with_sign(line: Line, cell: int, sign: str) -> Line:
     """The row with a sign in one of its cells, on the ground that the cell has."""
-    at = 0
-    for index, (text, key) in enumerate(line):
-        if at <= cell < at + len(text):
-            ground = key[1] if isinstance(key, tuple) else "page"
-            parts: list[Span] = [(text[: cell - at], key), (sign, ("words", ground)), (text[cell - at + 1 :], key)]
-            return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
-        at += len(text)
-    return line
+    return _with_cell(line, cell, lambda _, key: (sign, ("words", key[1] if isinstance(key, tuple) else "page")))
 
 
 def with_cursor(line: Line, cell: int, glyphs: Glyphs) -> Line:
     """The row under the cursor: a blank at the cursor's cell becomes a mark; what else is there stays."""
-    at = 0
-    for index, (text, _) in enumerate(line):
-        if at <= cell < at + len(text):
-            key = line[index][1]
-            if text[cell - at] != " " or not (key == "text" or (isinstance(key, tuple) and key[1] == "page")):
+
+    def mark(text: str, key: Key) -> Span:
+        is_blank = text == " " and (key == "text" or (isinstance(key, tuple) and key[1] == "page"))
+        return (glyphs.vertical, "mark") if is_blank else (text, key)
+
+    return _with_cell(line, cell, mark)
+
+
+def _with_cell(line: Line, cell: int, draw: Callable[[str, Key], Span]) -> Line:
+    """The row with one of its cells drawn anew from the text and the style that it has."""
+    begin = 0
+    for index, (text, key) in enumerate(line):
+        place = cell - begin
+        if 0 <= place < len(text):
+            drawn = draw(text[place], key)
+            if drawn == (text[place], key):
                 return line
-            before, after = text[: cell - at], text[cell - at + 1 :]
-            parts: list[Span] = [(before, key), (glyphs.vertical, "mark"), (after, key)]
+            parts: list[Span] = [(text[:place], key), drawn, (text[place + 1 :], key)]
             return (*line[:index], *(part for part in parts if part[0]), *line[index + 1 :])
-        at += len(text)
+        begin += len(text)
     return line
 
 
@@ -245,3 +259,70 @@ def _lettered(track: Track, window: LaneWindow, seen: Sight, lost: Bools | None,
         else:
             spans += _blank_spans(lost, begin, end, glyphs)
     return joined(spans)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCells:
+    """What each cell shows.
+
+    Attributes:
+        event: the event that the cell belongs to; -1 for none.
+        is_thin: the event is shorter than half a cell.
+        is_crowded: the cell stands for all its events.
+        fill: code of the cell's colour; kind: code of its class or tone.
+        code: cells that belong together have the same.
+    """
+
+    event: Int64s
+    is_thin: Bools
+    is_crowded: Bools
+    fill: Codes
+    kind: Codes
+    code: NDArray[np.int64]
+
+    def text(self, begin: int, end: int, cut_off: tuple[bool, bool], name: Callable[[int], str]) -> str:
+        """The cells of one slice: ``[name ==C]``, ``[C``, ``C`` or ``|``.
+
+        Args:
+            cut_off: whether the slice begins before the window, and ends behind it: it has no bracket there.
+            name: takes the room that there is and returns the slice's name, or nothing.
+        """
+        cells = end - begin
+        sign = letter(int(self.kind[begin]))
+        if cells == 1:
+            return "|" if self.is_thin[begin] else sign
+        brackets = "><" if self.fill[begin] == SELECTED else "[]"
+        left = "=" if cut_off[0] else brackets[0]
+        if cells == 2:
+            return left + sign
+        right = "=" if cut_off[1] else brackets[1]
+        room = cells - 2
+        text = name(room)
+        rest = room - len(text)
+        return left + text + ("=" * (rest - 1) + sign if rest else "") + right
+
+
+def letter_cells(seen: Sight) -> LetterCells:
+    """Gives each cell to one event, so that every event has a cell or lies in a crowded one."""
+    one, two = seen.count == 1, seen.count == 2
+    whole = one & seen.first.before & seen.first.after
+    # whether the cell's first event lies in the cell before too, its last one in the cell behind; and fills it
+    goes_on = (seen.count[1:] > 0) & (seen.count[:-1] > 0) & (seen.last.event[:-1] == seen.first.event[1:])
+    before, after = np.append(False, goes_on), np.append(goes_on, False)
+    whole_before, whole_after = before & np.append(False, whole[:-1]), after & np.append(whole[1:], False)
+    event = np.where(one, seen.first.event, -1)
+    # a slice that fills other cells gives up one that it hardly reaches
+    event[one & whole_before & ~seen.first.after & (seen.first.end < 4)] = -1
+    event[one & whole_after & ~seen.first.before & (seen.first.begin > 4)] = -1
+    # of two, the one that has no cell elsewhere gets this one; the first has, where it began in an earlier cell
+    to_first = two & whole_after & (~before | (seen.first.end >= 8 - seen.last.begin))
+    to_last = two & before & ~to_first
+    event[to_first], event[to_last] = seen.first.event[to_first], seen.last.event[to_last]
+    is_crowded = (seen.count > 2) | (two & ~to_first & ~to_last)
+    short1, short2 = seen.first.end - seen.first.begin < 4, seen.last.end - seen.last.begin < 4
+    is_thin = ((one | to_first) & ~before & ~(one & after) & short1) | (to_last & ~after & short2)
+    is_last = event == seen.last.event
+    fill = np.where(is_crowded, seen.crowd, np.where(is_last, seen.last.fill, seen.first.fill))
+    kind = np.where(is_crowded, seen.crowd_kind, np.where(is_last, seen.last.kind, seen.first.kind))
+    code = np.where(is_crowded, -2 - fill.astype(np.int64), event)
+    return LetterCells(event, is_thin, is_crowded, fill, kind, code)

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
-from tpuprof.tui.pages.timeline.draw.signs import fill_of
+from tpuprof.tui.pages.timeline.draw.cells import fill_of
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -103,9 +103,9 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
         own = self_time(track, index)
         share = f", {percent(100 * own / (end - start))}" if end > start else ""
         rows.append(("self time", duration(own, ascii_only, 6) + share))
-    at = timeline.step_at(start)
-    if at is not None:
-        step = timeline.steps[at]
+    number = timeline.step_at(start)
+    if number is not None:
+        step = timeline.steps[number]
         rows.append(("in step", f"{step.name[:_NAME_SEEN]}, from {duration(start - step.start_ps, ascii_only, 6)} on"))
     occurrences = int(track.counts[int(track.key[index])])
     rows.append(("occurrences", f"{count(occurrences)} of this name on the track"))

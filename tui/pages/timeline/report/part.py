@@ -1,39 +1,33 @@
-"""What a report says of a timeline: the part that is asked for, its rates and counters, its events' arguments."""
+"""The part of a timeline that a report is about: its tracks, rates and counters, its events, and what ran in it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.formats.proto import xplane_pb2
-from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.details import event_stats
-from tpuprof.parsers.timeline.measure import TrackShare, measure
+from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.windows import lane_events, mean_rate
+from tpuprof.tui.pages.timeline.report.arguments import Args, argument_reader
 
-TOP_OPS = 10
+MOST_TOP_OPS = 10
 """Names of a track that the summary of an interval lists."""
 
 _SEPARATOR = " / "
-_SPACES = {1: "hbm", 2: "cmem", 3: "vmem"}
-_OPERATIONS = {1: "read", 2: "write"}
 _RATE_UNITS = {"MXU": "FLOP/s", "HBM": "bytes/s"}
 _MOST_COMPARED = 2000
 _NEAREST = 3
 _NAME_SEEN = 200
-_CHARACTERS_KEPT = 1 << 24
-"""Of the arguments that names have in common: with more of them the oldest are read again."""
+_CHUNK = 50
+"""Events that are read and written together: each may have arguments of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +67,18 @@ class Part:
     rates: tuple[tuple[Section, RateTrack], ...]
     counters: tuple[tuple[Section, CounterTrack], ...]
 
+    @property
+    def duration_ps(self) -> int:
+        """How long the interval lasts."""
+        return self.end_ps - self.start_ps
+
+    def section(self, place: TrackId) -> Section:
+        """The section of one of its tracks."""
+        return self.timeline.sections[place[0]]
+
     def track(self, place: TrackId) -> Track:
         """One of its tracks."""
-        return self.timeline.sections[place[0]].tracks[place[1]]
+        return self.section(place).tracks[place[1]]
 
 
 def part_of(timeline: Timeline, interval: Interval) -> Part:
@@ -91,14 +94,16 @@ def part_of(timeline: Timeline, interval: Interval) -> Part:
         return wanted in f"{section.title}{_SEPARATOR}{name}".casefold()
 
     places = tuple(
-        (at, number)
-        for at, section in enumerate(timeline.sections)
+        (section_number, number)
+        for section_number, section in enumerate(timeline.sections)
         for number, track in enumerate(section.tracks)
         if (matches(section, track.name) if wanted else not track.is_derived)
     )
     sections = timeline.sections
-    rates = tuple((one, rate) for one in sections for rate in one.rates if matches(one, rate.name))
-    counters = tuple((one, counter) for one in sections for counter in one.counters if matches(one, counter.name))
+    rates = tuple((section, rate) for section in sections for rate in section.rates if matches(section, rate.name))
+    counters = tuple(
+        (section, counter) for section in sections for counter in section.counters if matches(section, counter.name)
+    )
     if wanted and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
     return Part(timeline, start, end, places, rates, counters)
@@ -153,14 +158,13 @@ class RateFigure:
     """What the ops of a core ask for, on average.
 
     Attributes:
-        section, plane, name: of which core, and of what.
+        section, name: of which core, and of what.
         unit: ``FLOP/s`` or ``bytes/s``.
         per_second: the average; None for an interval of no duration.
         peak: what the core can do at most; None where the profile does not say.
     """
 
-    section: str
-    plane: str
+    section: Section
     name: str
     unit: str
     per_second: float | None
@@ -177,15 +181,14 @@ class CounterFigure:
     """What a counter said.
 
     Attributes:
-        section, plane, name, unit: which counter; the unit is empty where the profile does not say.
+        section, name, unit: which counter; the unit is empty where the profile does not say.
         samples: values in the interval.
         first_ps, last_ps: when the first and the last of them was taken; None without one.
         minimum, maximum, mean: also of a value from before that holds on; each value counts as long as it holds. None
             where there is none that is a number.
     """
 
-    section: str
-    plane: str
+    section: Section
     name: str
     unit: str
     samples: int
@@ -202,7 +205,7 @@ def rate_figures(part: Part) -> list[RateFigure]:
     for section, rate in part.rates:
         per_second = mean_rate(rate, part.start_ps, part.end_ps) if part.end_ps > part.start_ps else None
         unit = _RATE_UNITS.get(rate.name, "1/s")
-        figures.append(RateFigure(section.title, section.plane, rate.name, unit, per_second, rate.peak or None))
+        figures.append(RateFigure(section, rate.name, unit, per_second, rate.peak or None))
     return figures
 
 
@@ -223,8 +226,7 @@ def _counter_figure(section: Section, counter: CounterTrack, start: int, end: in
     value = value[known]
     low, high = (float(value.min()), float(value.max())) if len(value) else (None, None)
     return CounterFigure(
-        section=section.title,
-        plane=section.plane,
+        section=section,
         name=counter.name,
         unit=counter.unit,
         samples=last - first,
@@ -244,10 +246,78 @@ def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
     return float((value * share).sum())
 
 
-def busy_fraction(timeline: Timeline, track: Track) -> float | None:
-    """Share of the trace in which at least one event of a track ran; None for a trace that takes no time."""
-    whole = timeline.last_ps - timeline.first_ps
-    return track.busy_ps / whole if whole > 0 else None
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackRow:
+    """A track over the whole trace or in an interval.
+
+    Attributes:
+        section, track: which one.
+        events: how many it has in that time.
+        busy_ps: time in which at least one of them ran; busy_fraction: its share, None for no time at all.
+        decimals: of its instants in milliseconds, see `time_decimals`.
+        top: the names with most self time; of an interval only. Ops of several programs may share a name.
+    """
+
+    section: Section
+    track: Track
+    events: int
+    busy_ps: int
+    busy_fraction: float | None
+    decimals: int = 3
+    top: tuple[MeasuredRow, ...] = ()
+
+
+def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
+    """The first tracks in the order of the screen, all of them for a limit of 0, over the whole trace."""
+    pairs = [(section, track) for section in timeline.sections for track in section.tracks]
+    whole_ps, decimals = timeline.last_ps - timeline.first_ps, time_decimals(timeline.first_ps, timeline.last_ps)
+    return [
+        TrackRow(
+            section, track, len(track), track.busy_ps, track.busy_ps / whole_ps if whole_ps > 0 else None, decimals
+        )
+        for section, track in pairs[: limit or None]
+    ]
+
+
+def summaries(part: Part) -> list[TrackRow]:
+    """What ran on each track of a part in its interval."""
+    measured = measure(part.timeline, part.start_ps, part.end_ps, part.places)
+    by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
+    for row in measured.rows(sort="track"):
+        ops = by_name.setdefault(row.place, {})
+        before = ops.get(row.name)
+        ops[row.name] = row if before is None else _summed(before, row)
+    return [
+        TrackRow(
+            part.section(share.place),
+            part.track(share.place),
+            share.events,
+            share.busy_ps,
+            share.busy_fraction,
+            top=_top(by_name.get(share.place, {}).values()),
+        )
+        for share in measured.tracks
+    ]
+
+
+def _summed(first: MeasuredRow, second: MeasuredRow) -> MeasuredRow:
+    """Two ops of one name as one."""
+    return replace(
+        first,
+        occurrences=first.occurrences + second.occurrences,
+        total_ps=first.total_ps + second.total_ps,
+        self_ps=first.self_ps + second.self_ps,
+    )
+
+
+def _top(ops: Iterable[MeasuredRow]) -> tuple[MeasuredRow, ...]:
+    return tuple(sorted(ops, key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS])
+
+
+def time_decimals(start_ps: int, end_ps: int) -> int:
+    """Decimals of milliseconds that tell a thousandth of an interval."""
+    span = end_ps - start_ps
+    return next((decimals for decimals in range(3, 9) if span >= 10 ** (12 - decimals)), 9) if span > 0 else 3
 
 
 # --- events
@@ -292,142 +362,66 @@ def select(part: Part) -> Selection:
     return Selection(of_track[order], index[order], lanes[order])
 
 
-@dataclass(frozen=True, slots=True)
-class TopOp:
-    """The events of one name, as far as they lie in an interval; ops of several programs may share a name.
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What a report holds.
 
     Attributes:
-        name, op_class: what they are called, and the class of the first of them.
-        occurrences: how many there are.
-        total_ps, self_ps: their time, and that without the events nested in them.
+        part: which part of the timeline.
+        selection: its events; None where the report is on the tracks as a whole.
+        shown: how many of the events are printed, the first ones.
+        warnings: what there is to warn of.
     """
 
-    name: str
-    op_class: OpClass
-    occurrences: int
-    total_ps: int
-    self_ps: int
+    part: Part
+    selection: Selection | None
+    shown: int
+    warnings: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TrackSummary:
-    """What ran on a track in the interval.
+class EventRow(NamedTuple):
+    """An event.
 
     Attributes:
-        share: how busy it was.
-        top: the names with most self time.
+        section, track, number, lane: which one; of events that nest the lane is the depth.
+        start_ps, end_ps: on the trace's clock.
+        decimals: of its begin in milliseconds, see `time_decimals`.
+        args: its arguments; none where the report shows none.
     """
 
-    share: TrackShare
-    top: tuple[TopOp, ...]
+    section: Section
+    track: Track
+    number: int
+    lane: int
+    start_ps: int
+    end_ps: int
+    decimals: int
+    args: Args
 
 
-def summaries(part: Part) -> list[TrackSummary]:
-    """What ran on each track of a part in its interval."""
-    found = measure(part.timeline, part.start_ps, part.end_ps, part.places)
-    by_name: dict[TrackId, dict[str, TopOp]] = {}
-    for row in found.rows(sort="track"):
-        ops = by_name.setdefault(row.place, {})
-        one = ops.get(row.name, TopOp(row.name, row.op_class, 0, 0, 0))
-        sums = (one.occurrences + row.occurrences, one.total_ps + row.total_ps, one.self_ps + row.self_ps)
-        ops[row.name] = TopOp(row.name, one.op_class, *sums)
-    return [TrackSummary(share, _top(by_name.get(share.place, {}).values())) for share in found.tracks]
+def event_rows(content: Content, trace: Trace | None = None) -> Iterator[Sequence[EventRow]]:
+    """The events that are printed, some at a time.
 
-
-def _top(ops: Iterable[TopOp]) -> tuple[TopOp, ...]:
-    return tuple(sorted(ops, key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:TOP_OPS])
-
-
-Args = dict[str, object]
-
-
-def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int], Args]:
-    """Reads all stats of single events, those of each name's metadata only once.
-
-    Returns:
-        A function of the track, an index of `tracks`, and the event. Its names and values are fit for JSON, see
-        `plain_value`. A name that stands twice with different values gets a number, so that nothing is lost.
+    Args:
+        trace: the profile, open, where their arguments are wanted.
     """
-    of_name: dict[tuple[int, int], Args] = {}
-    kept = 0
-
-    def common_args(track: Track, number: int, index: int) -> Args:
-        nonlocal kept
-        key = (number, int(track.key[index]))
-        if key not in of_name:
-            if kept > _CHARACTERS_KEPT:
-                of_name.clear()
-                kept = 0
-            long_name = track.names.long_name(key[1])
-            more = [("long_name", long_name)] if long_name else []
-            of_name[key] = _merged([*event_stats(trace, track, index).of_metadata, *more])
-            kept += 100 + sum(len(value) for value in of_name[key].values() if isinstance(value, str))
-        return of_name[key]
-
-    def read(number: int, index: int) -> Args:
-        track = tracks[number]
-        own = _merged(_own_stats(trace, track, index))
-        common = common_args(track, number, index)
-        if own.keys().isdisjoint(common):
-            return {**own, **common}
-        for name, value in common.items():
-            _put(own, name, value)
-        return own
-
-    return read
-
-
-def _own_stats(trace: Trace, track: Track, index: int) -> Sequence[tuple[str, StatValue]]:
-    """The event's own stats, without those of its metadata."""
-    if track.is_derived:
-        return ()
-    plane = trace.planes[track.plane_index]
-    begin = plane.lines[track.line_index].begin + int(track.place[index])
-    try:
-        event = xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index])))
-    except DecodeError:
-        return ()
-    return [(plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in event.stats]
-
-
-def _merged(stats: Iterable[tuple[str, StatValue]]) -> Args:
-    """Stats as arguments."""
-    args: Args = {}
-    for name, value in stats:
-        _put(args, printable(name), plain_value(name, value))
-    return args
-
-
-def _put(args: Args, name: str, value: object) -> None:
-    """Adds an argument; under another name where one of that name says something else."""
-    free, number = name, 2
-    while free in args:
-        if args[free] == value:
-            return
-        free, number = f"{name} ({number})", number + 1
-    args[free] = value
-
-
-def plain_value(name: str, value: StatValue) -> object:
-    """A stat's value as JSON can hold it: bytes as what they hold, where that is known, else as their length.
-
-    A breakdown of memory accesses becomes a list of objects; what is no finite number, None.
-    """
-    if isinstance(value, str):
-        return printable(value)
-    if not isinstance(value, bytes):
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-    if name == "memory_access_breakdown":
-        try:
-            accesses = xplane_pb2.MemoryAccessBreakdown.FromString(value).memory_accessed
-        except DecodeError:
-            return f"{len(value)} damaged bytes"
-        return [
-            {
-                "operation": _OPERATIONS.get(access.operation_type, "unknown"),
-                "memory": _SPACES.get(access.memory_space, f"space {access.memory_space}"),
-                "bytes": access.bytes_accessed,
-            }
-            for access in accesses
-        ]
-    return f"{len(value)} bytes"
+    part, selection = content.part, content.selection
+    if selection is None:
+        return
+    tracks = [(part.section(place), part.track(place)) for place in part.places]
+    read = None if trace is None else argument_reader(trace, [track for _, track in tracks])
+    decimals = time_decimals(part.start_ps, part.end_ps)
+    for begin in range(0, content.shown, _CHUNK):
+        chunk = slice(begin, min(content.shown, begin + _CHUNK))
+        rows = []
+        for number, index, lane in zip(
+            selection.of_track[chunk].tolist(),
+            selection.index[chunk].tolist(),
+            selection.lane[chunk].tolist(),
+            strict=True,
+        ):
+            section, track = tracks[number]
+            start, end = int(track.start_ps[index]), int(track.end_ps[index])
+            args = read(number, index) if read is not None else {}
+            rows.append(EventRow(section, track, index, lane, start, end, decimals, args))
+        yield rows

@@ -1,0 +1,442 @@
+"""The quantities of the timeline's reports: its tracks, rates and counters, and the events of an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.timeline.measure import MeasuredRow
+from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
+from tpuprof.tui.draw.layout import clean
+from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key
+from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.pages.timeline.report.part import MOST_TOP_OPS, Content, CounterFigure, EventRow, RateFigure, TrackRow
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, table_records
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.fields import Rows
+
+Row = TypeVar("Row")
+
+DERIVED = "derived"
+
+NAME_SEEN = 300
+"""Characters of a name that text and Markdown have room for."""
+
+BAR_WIDTH = 10
+NAME_WIDTH = 26
+INSTANT_COLUMN = "instant"
+"""What columns of instants are called, which are made as wide as those of the trace."""
+
+_TOP_SHOWN = 3
+_DEEPEST = 8
+"""Depth of an event from which on its name is indented no further."""
+
+_PS_PER_MS = 10**9
+
+NO_TIME = "the interval takes no time"
+NO_PEAK = "the profile does not tell how much this core can do at most"
+NO_USE = f"{NO_PEAK}, or {NO_TIME}"
+NO_UNIT = "the profile does not name the unit"
+NO_VALUE = "the counter has no value in the interval"
+NO_NUMBER = "the counter has no value in the interval that is a number"
+NO_ARGUMENT = "the stat has no value, or one that is no finite number"
+
+# --- units and their words
+
+
+def at_ms(ps: int, decimals: int) -> str:
+    """An instant in milliseconds, as `--from` and `--to` take it; cut, never rounded, and without float's errors."""
+    sign, size = ("-" if ps < 0 else ""), abs(ps)
+    whole, rest = divmod(size, _PS_PER_MS)
+    return f"{sign}{whole}.{rest:09d}"[: len(sign) + len(str(whole)) + 1 + decimals]
+
+
+def rate_words(amount: float | None, unit: str) -> str:
+    """A rate with its unit: ``72.5 TFLOP/s``, ``184 GB/s``."""
+    if amount is None:
+        return UNKNOWN
+    is_bytes = unit.startswith("bytes")
+    text = byte_rate(amount) if is_bytes else flop_rate(amount / 1e9)
+    figure, prefix = ("0", "") if text == "-" else (text[:-1], text[-1])
+    return f"{figure} {prefix}{'B/s' if is_bytes else unit}"
+
+
+def counter_words(value: float | None) -> str:
+    """A counter's value."""
+    if value is None:
+        return UNKNOWN
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    return significant(value, 4)
+
+
+def _top_words(top: Sequence[MeasuredRow], ascii_only: bool) -> str:
+    """The names with most self time, and that time."""
+    return ", ".join(f"{op.name[:NAME_SEEN]} {duration(op.self_ps, ascii_only)}" for op in top[:_TOP_SHOWN])
+
+
+def _firsts(pairs: Iterable[Any]) -> list[Any]:
+    return [first for first, _ in pairs]
+
+
+def _objects(tops: Iterable[Any]) -> list[Any]:
+    return [table_records(TOP_OPS, top, range(len(top))) for top in tops]
+
+
+_NAME = Unit("text", lambda names: list(map(printable, names)), lambda name, _: name[:NAME_SEEN], is_text=True)
+"""A name of the profile, which may be empty."""
+_MARKED_NAME = Unit(
+    "text",
+    lambda tracks: list(map(printable, _firsts(tracks))),
+    lambda track, _: track[0][:NAME_SEEN] + (f" ({DERIVED})" if track[1] else ""),
+    is_text=True,
+)
+"""Stored as a track's name and whether it is derived."""
+_UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
+_INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
+"""Stored as picoseconds and decimals of milliseconds that people need."""
+_RATE = Unit("what `unit` says", _firsts, lambda rate, _: rate_words(*rate))
+"""Stored as a figure and its unit."""
+_VALUE = Unit("what `unit` says", plain, lambda value, _: counter_words(value))
+_TOP = Unit("objects", _objects, _top_words, is_text=True)
+_ARGUMENTS = Unit("object", plain, lambda args, _: str(args), is_text=True)
+
+
+# --- how rows are read and drawn
+
+
+def _field(
+    key: str,
+    unit: Unit,
+    read: Callable[[Row], object],
+    meaning: str,
+    heading: str = "",
+    width: int = 0,
+    cells: Callable[[Sequence[Row], Glyphs], Cells] | None = None,
+    *,
+    null: str = "",
+    fixed: bool = False,
+    grows: bool = False,
+) -> Field[Sequence[Row]]:
+    """A quantity that is read row by row; its column has the same heading everywhere, one that grows always shows.
+
+    Args:
+        width: cells of its column on the screen; 0 for none.
+        cells, fixed, grows: of that column, see `OnScreen`.
+    """
+    screen: OnScreen[Sequence[Row]] | None = None
+    if unit is _INSTANT:
+        screen = OnScreen(INSTANT_COLUMN, heading, 9, _dim, fixed=fixed)
+    elif width:
+        screen = OnScreen("", heading, width, cells=cells, fixed=fixed or grows, grows=grows)
+    return Field(key, unit, _each(read), meaning, null, heading, screen)
+
+
+def _each(read: Callable[[Row], object]) -> Callable[[Sequence[Row], Rows], list[Any]]:
+    """Reads a quantity of some rows one by one."""
+    return lambda source, rows: [read(source[row]) for row in rows]
+
+
+def _texts(
+    text: Callable[[Row, bool], str], style: Callable[[Row], Key] = lambda _: "text"
+) -> Callable[[Sequence[Row], Glyphs], Cells]:
+    """Draws texts that are cut at their end; `text` makes one of a row, with True in ASCII characters only."""
+
+    def cells(source: Sequence[Row], glyphs: Glyphs) -> Cells:
+        ascii_only = glyphs.name == "ascii"
+        return each(lambda row: (clean(text(source[row], ascii_only), ascii_only), style(source[row])))
+
+    return cells
+
+
+def _dim(_: object) -> Key:
+    return "dim"
+
+
+def _strong(_: object) -> Key:
+    return "strong"
+
+
+def _bars(source: Sequence[TrackRow], glyphs: Glyphs) -> Cells:
+    return each(lambda row: (small_bar(source[row].busy_fraction or 0.0, BAR_WIDTH, glyphs)[0], "busy"))
+
+
+def _letters(source: Sequence[EventRow], _: Glyphs) -> Cells:
+    classes = [event.track.event_class(event.number) for event in source]
+    return lambda rows: [(CLASS_LETTER[classes[row]], CLASS_STYLE[classes[row]]) for row in rows]
+
+
+def _section_title(row: TrackRow | EventRow, _: bool) -> str:
+    return row.section.title[:NAME_SEEN]
+
+
+def _track_name(row: TrackRow | EventRow, _: bool) -> str:
+    return row.track.name[:NAME_SEEN]
+
+
+def _full_name(row: TrackRow, _: bool) -> str:
+    return f"{row.section.title[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
+
+
+def _kind(row: TrackRow, _: bool) -> str:
+    return DERIVED if row.track.is_derived else row.track.kind.replace("_", " ")
+
+
+def _top_names(row: TrackRow, ascii_only: bool) -> str:
+    return _top_words(row.top, ascii_only)
+
+
+def _indented_name(event: EventRow, _: bool) -> str:
+    return min(event.lane, _DEEPEST) * " " + event.track.label(event.number)[:NAME_SEEN]
+
+
+_SECTION: Field[Any] = _field(
+    "section",
+    _NAME,
+    lambda row: row.section.title,
+    "which core, or whose threads",
+    "section",
+    22,
+    _texts(_section_title, _dim),
+)
+_PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
+
+# --- tracks
+
+
+def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[TrackRow]], ...]:
+    """The quantities of a track over the whole trace, or in an interval.
+
+    Args:
+        no_time: why its share of that time may be unknown.
+        events_width: cells of the column of events.
+    """
+    marked_name = _texts(_track_name, lambda row: "dim" if row.track.is_derived else "strong")
+    return (
+        _SECTION,
+        _PLANE,
+        _field(
+            "line",
+            _MARKED_NAME,
+            lambda row: (row.track.name, row.track.is_derived),
+            "the track's name, which is its line's in the profile",
+            "track",
+            NAME_WIDTH,
+            marked_name,
+            grows=True,
+        ),
+        _field(
+            "track",
+            _NAME,
+            lambda row: row.track.name,
+            "the track's name, which is its line's in the profile",
+            "track",
+            34,
+            _texts(_full_name, _strong),
+            grows=True,
+        ),
+        _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", "kind", 13, _texts(_kind, _dim)),
+        _field("is_derived", FLAG, lambda row: row.track.is_derived, "made from other tracks, as scopes are from ops"),
+        _field("events", COUNT, lambda row: row.events, "events that reach into the time", "events", events_width),
+        _field(
+            "first_ps", _INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", "first, ms"
+        ),
+        _field("last_ps", _INSTANT, lambda row: (row.track.span[1], row.decimals), "end of its last event", "last, ms"),
+        _field("busy_ps", TIME_PS, lambda row: row.busy_ps, "time in which any event of the track ran", "time", 8),
+        _field(
+            "busy_fraction",
+            SHARE,
+            lambda row: row.busy_fraction,
+            "busy time over the whole time",
+            "busy",
+            6,
+            null=no_time,
+            fixed=True,
+        ),
+        Field(
+            "busy_bar",
+            SHARE,
+            _each(lambda row: row.busy_fraction),
+            "the busy fraction as a bar",
+            screen=OnScreen("", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True),
+        ),
+        _field("depth", COUNT, lambda row: row.track.depth, "lanes: events that nest or overlap at most", "depth", 5),
+        _field("lost_bytes", COUNT, lambda row: row.track.lost_bytes, "bytes of its line that the file lacks"),
+        _field("damaged_events", COUNT, lambda row: row.track.malformed, "events with damaged bytes"),
+        _field(
+            "top_ops",
+            _TOP,
+            lambda row: row.top,
+            f"the names with most self time, at most {MOST_TOP_OPS}",
+            "most self time",
+            36,
+            _texts(_top_names, _dim),
+        ),
+    )
+
+
+TRACKS: Table[Sequence[TrackRow]] = Table(
+    "tracks",
+    _track_fields("the trace takes no time", 10),
+    len,
+    json=(
+        *("section", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
+        *("busy_ps", "busy_fraction", "depth", "lost_bytes", "damaged_events"),
+    ),
+    markdown=("section", "line", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
+    screen=("line", "busy_fraction", "busy_bar", "busy_ps", "events", "depth", "first_ps", "last_ps", "kind"),
+)
+"""All tracks, over the whole trace."""
+
+SUMMARY: Table[Sequence[TrackRow]] = Table(
+    "summary",
+    _track_fields(NO_TIME, 9),
+    len,
+    json=("section", "plane", "track", "kind", "is_derived", "events", "busy_ps", "busy_fraction", "top_ops"),
+    markdown=("section", "track", "busy_fraction", "busy_ps", "events", "top_ops"),
+    screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events", "top_ops"),
+)
+"""What ran on each track in an interval."""
+
+TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
+    "top_ops",
+    (
+        _field("name", _NAME, lambda row: row.name, "what events are called, perhaps those of several programs"),
+        _field("class", TEXT, lambda row: row.op_class, "class of the first of them"),
+        _field("occurrences", COUNT, lambda row: row.occurrences, "events that reach into the interval"),
+        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without what nests in them"),
+        _field("total_time_ps", TIME_PS, lambda row: row.total_ps, "their time in the interval"),
+    ),
+    len,
+    json=("name", "class", "occurrences", "self_time_ps", "total_time_ps"),
+    places=("summary[].top_ops[]",),
+)
+"""The names with most self time on a track."""
+
+# --- rates and counters
+
+RATES: Table[Sequence[RateFigure]] = Table(
+    "rates",
+    (
+        _SECTION,
+        _PLANE,
+        _field("name", _NAME, lambda row: row.name, "what the ops use: MXU or HBM", "rate"),
+        _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
+        _field(
+            "per_second",
+            _RATE,
+            lambda row: (row.per_second, row.unit),
+            "the average of what the ops ask for by the compiler's count, each op's spread over its time",
+            "average",
+            null=NO_TIME,
+        ),
+        _field(
+            "peak_per_second", _RATE, lambda row: (row.peak, row.unit), "what the core can do", "peak", null=NO_PEAK
+        ),
+        _field("use_fraction", SHARE, lambda row: row.use_fraction, "average over peak", "use", null=NO_USE),
+    ),
+    len,
+    json=("section", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
+    markdown=("section", "name", "use_fraction", "per_second", "peak_per_second"),
+)
+"""What the ops of each core ask for, on average."""
+
+COUNTERS: Table[Sequence[CounterFigure]] = Table(
+    "counters",
+    (
+        _SECTION,
+        _PLANE,
+        _field("name", _NAME, lambda row: row.name, "the counter's name", "counter"),
+        _field("unit", _UNIT, lambda row: row.unit or None, "as the profile names it", "unit", null=NO_UNIT),
+        _field("samples", COUNT, lambda row: row.samples, "values in the interval", "values"),
+        _field("first_ps", TIME_PS, lambda row: row.first_ps, "when the first of them was taken", null=NO_VALUE),
+        _field("last_ps", TIME_PS, lambda row: row.last_ps, "when the last of them was taken", null=NO_VALUE),
+        _field("minimum", _VALUE, lambda row: row.minimum, "the least value that held", "least", null=NO_NUMBER),
+        _field("maximum", _VALUE, lambda row: row.maximum, "the greatest value that held", "most", null=NO_NUMBER),
+        _field("mean", _VALUE, lambda row: row.mean, "each value counts as long as it held", "mean", null=NO_NUMBER),
+    ),
+    len,
+    json=("section", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
+    markdown=("section", "name", "mean", "minimum", "maximum", "unit", "samples"),
+)
+"""What each counter said."""
+
+# --- events
+
+EVENTS: Table[Sequence[EventRow]] = Table(
+    "events",
+    (
+        Field(
+            "name",
+            _NAME,
+            _each(lambda row: row.track.label(row.number)),
+            "what the event is called: of an HLO op its name, not its text",
+            heading="name",
+            screen=OnScreen("", "event", 30, cells=_texts(_indented_name, _strong), fixed=True, grows=True),
+        ),
+        _SECTION,
+        _PLANE,
+        _field("track", _NAME, lambda row: row.track.name, "the track that it is on", "track", 18, _texts(_track_name)),
+        _field(
+            "start_ps",
+            _INSTANT,
+            lambda row: (row.start_ps, row.decimals),
+            "when it began, on the trace's clock",
+            "start, ms",
+            fixed=True,
+        ),
+        _field(
+            "duration_ps", TIME_PS, lambda row: row.end_ps - row.start_ps, "how long it took", "duration", 8, fixed=True
+        ),
+        _field("depth", NUMBER, lambda row: row.lane, "its lane: in how many events it nests", "depth", 5),
+        Field(
+            "class",
+            TEXT,
+            _each(lambda row: row.track.event_class(row.number)),
+            "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown",
+            heading="class",
+            screen=OnScreen("", "", 1, cells=_letters, fixed=True, keeps_style=True),
+        ),
+        _field(
+            "args", _ARGUMENTS, lambda row: row.args, "its stats and those of its metadata, by name", null=NO_ARGUMENT
+        ),
+    ),
+    len,
+    json=("name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
+    markdown=("start_ps", "duration_ps", "class", "name", "section", "track", "depth"),
+    screen=("start_ps", "duration_ps", "class", "name", "track", "depth", "section"),
+)
+"""Events, some at a time: those of an interval may be more than memory holds."""
+
+# --- figures
+
+TRACE: tuple[Figure[Timeline], ...] = (
+    Figure("first_ps", TIME_PS, lambda trace: trace.first_ps, "begin of the first event, on the trace's clock"),
+    Figure("last_ps", TIME_PS, lambda trace: trace.last_ps, "end of the last event, on the trace's clock"),
+    Figure(
+        "event_count",
+        COUNT,
+        lambda trace: trace.event_count,
+        "events that reach into the interval, or all but derived ones",
+    ),
+    Figure("track_count", COUNT, lambda trace: sum(len(section.tracks) for section in trace.sections), "all tracks"),
+)
+"""What the whole trace has."""
+
+LOST: Figure[Timeline] = Figure(
+    "lost[]", TEXT, lambda trace: trace.lost, "what the capture or the file lacks, in sentences"
+)
+
+INTERVAL: tuple[Figure[Content], ...] = (
+    Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
+    Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
+    Figure("interval.duration_ps", TIME_PS, lambda content: content.part.duration_ps, "how long it lasts"),
+    Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
+    Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
+)
+"""What an interval has."""
