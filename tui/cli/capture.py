@@ -40,7 +40,7 @@ from tpuprof.tui.cli.common import (
     note,
     why_no_screen,
 )
-from tpuprof.tui.report.progress import RedrawnLine
+from tpuprof.tui.cli.progress import RedrawnLine
 
 if TYPE_CHECKING:
     from types import FrameType

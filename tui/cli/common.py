@@ -148,7 +148,7 @@ def decoding_shown() -> Iterator[Callable[[Progress], None]]:
     if not can_redraw():
         yield lambda _: None
         return
-    from tpuprof.tui.report.progress import ProgressLine  # noqa: PLC0415
+    from tpuprof.tui.cli.progress import ProgressLine  # noqa: PLC0415
 
     line = ProgressLine(sys.stderr, width=line_width())
     try:

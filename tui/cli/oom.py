@@ -34,8 +34,8 @@ from tpuprof.tui.cli.common import (
     why_no_screen,
     write_report,
 )
+from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.progress import RedrawnLine
 from tpuprof.tui.terminal.detect import settle_terminal
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
+from tpuprof.tui.cli.progress import ProgressLine
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.report.progress import ProgressLine
 
 # --- exit codes and errors
 
@@ -309,7 +309,7 @@ def test_progress_is_one_line_now_and_then_and_goes_away() -> None:
 def test_progress_is_shown_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], logdir: Path
 ) -> None:
-    monkeypatch.setattr("tpuprof.tui.report.progress.FIRST_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("tpuprof.tui.cli.progress.FIRST_AFTER_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     assert cli.main(["report", "overview", str(logdir)]) == EXIT_OK
     assert capsys.readouterr().err == ""
