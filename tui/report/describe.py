@@ -58,7 +58,9 @@ def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     tables = {table.key for table in report.tables}
     return [
-        *_figures((*HEAD[:-1], *(one for one in report.figures if one.key and one.key not in tables))),
+        *_figures(
+            (*HEAD[:-1], *(quantity for quantity in report.figures if quantity.key and quantity.key not in tables))
+        ),
         *_fields(report),
         *_figures(HEAD[-1:]),
     ]
@@ -66,12 +68,12 @@ def described(report: Report[Any]) -> list[Described]:
 
 def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
     """Figures, and instead of objects what is within them, null where these are."""
-    for one in figures:
-        key, why = prefix + one.key, one.null or null
-        if one.unit.parts:
-            yield from _figures(one.unit.parts, f"{key}{'[]' * one.unit.is_list}.", why)
+    for quantity in figures:
+        key, why = prefix + quantity.key, quantity.null or null
+        if quantity.unit.parts:
+            yield from _figures(quantity.unit.parts, f"{key}{'[]' * quantity.unit.is_list}.", why)
         else:
-            yield Described(key, one.unit.name, one.meaning, why)
+            yield Described(key, quantity.unit.name, quantity.meaning, why)
 
 
 def _fields(report: Report[Any]) -> Iterator[Described]:
@@ -80,17 +82,19 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
         places = table.places or (f"{table.key}[]",)
         of_csv = next((place for place in places if place.endswith("[]")), "") if csv else ""
         for place in places:
-            for one in table.chosen((*table.json, *(key for key in csv if key not in table.json and place == of_csv))):
-                if one.unit.parts:
-                    yield from _figures([one], f"{place}.")
+            for quantity in table.chosen(
+                (*table.json, *(key for key in csv if key not in table.json and place == of_csv))
+            ):
+                if quantity.unit.parts:
+                    yield from _figures([quantity], f"{place}.")
                     continue
                 yield Described(
-                    key=f"{place}.{one.key}",
-                    unit=one.unit.name,
-                    meaning=one.meaning,
-                    null=one.null,
-                    in_json=one.key in table.json,
-                    csv=one.key if place == of_csv and one.key in csv else "",
+                    key=f"{place}.{quantity.key}",
+                    unit=quantity.unit.name,
+                    meaning=quantity.meaning,
+                    null=quantity.null,
+                    in_json=quantity.key in table.json,
+                    csv=quantity.key if place == of_csv and quantity.key in csv else "",
                 )
 
 
@@ -98,14 +102,14 @@ def describe_json(page: str, report: Report[Any]) -> str:
     """The description as JSON."""
     keys = [
         {
-            "key": one.key,
-            "unit": one.unit,
-            "meaning": one.meaning,
-            "null_when": one.null or None,
-            "json": one.in_json,
-            "csv_column": one.csv or None,
+            "key": quantity.key,
+            "unit": quantity.unit,
+            "meaning": quantity.meaning,
+            "null_when": quantity.null or None,
+            "json": quantity.in_json,
+            "csv_column": quantity.csv or None,
         }
-        for one in described(report)
+        for quantity in described(report)
     ]
     rows = ",\n    ".join(json.dumps(key, ensure_ascii=False) for key in keys)
     return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
@@ -124,10 +128,12 @@ def describe_text(page: str, report: Report[Any], look: Look) -> str:
 
 def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = []
-    for one in keys:
-        where = "csv" if one.csv and one.in_json else "csv only" if one.csv else ""
-        lines.append(fit([(one.key, "strong"), (f"  {one.unit}", "key"), (f"  {where}", "dim")], width, glyphs))
-        lines += wrap(one.meaning, width, "text", glyphs, [("    ", "text")])
-        if one.null:
-            lines += wrap(f"null: {one.null}", width, "dim", glyphs, [("    ", "text")])
+    for quantity in keys:
+        where = "csv" if quantity.csv and quantity.in_json else "csv only" if quantity.csv else ""
+        lines.append(
+            fit([(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")], width, glyphs)
+        )
+        lines += wrap(quantity.meaning, width, "text", glyphs, [("    ", "text")])
+        if quantity.null:
+            lines += wrap(f"null: {quantity.null}", width, "dim", glyphs, [("    ", "text")])
     return lines

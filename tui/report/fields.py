@@ -124,7 +124,7 @@ class Table(Generic[Source]):
     by_key: Mapping[str, Field[Source]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_key", {one.key: one for one in self.fields})
+        object.__setattr__(self, "by_key", {quantity.key: quantity for quantity in self.fields})
 
     def chosen(self, keys: Sequence[str]) -> list[Field[Source]]:
         """The fields of some keys, in their order."""
@@ -134,9 +134,9 @@ class Table(Generic[Source]):
     def sorted_by(self) -> dict[str, Field[Source]]:
         """The fields that the rows can be sorted by on the screen, by the names of their columns."""
         found: dict[str, Field[Source]] = {}
-        for one in self.chosen(self.screen):
-            if one.screen is not None and one.screen.name:
-                found.setdefault(one.screen.name, one)
+        for quantity in self.chosen(self.screen):
+            if quantity.screen is not None and quantity.screen.name:
+                found.setdefault(quantity.screen.name, quantity)
         return found
 
 
@@ -192,8 +192,8 @@ def object_table(
         return Field(figure.key, figure.unit, read, figure.meaning, figure.null, figure.heading)
 
     fields = tuple(map(field, figures))
-    more = (field(one) if isinstance(one, Figure) else one for one in others)
-    return Table(key, (*fields, *more), len, tuple(one.key for one in fields), csv, markdown)
+    more = (field(quantity) if isinstance(quantity, Figure) else quantity for quantity in others)
+    return Table(key, (*fields, *more), len, tuple(quantity.key for quantity in fields), csv, markdown)
 
 
 def nested(figures: Sequence[Figure[Any]], *others: tuple[type, Sequence[Figure[Any]]]) -> Unit:
@@ -234,7 +234,7 @@ def first(number: int, limit: int) -> range:
 def columns(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> dict[str, list[Value]]:
     """The values of some rows by key, as JSON and CSV hold them; of all keys of JSON where none are given."""
     chosen = table.chosen(keys or table.json)
-    return {one.key: one.unit.machine(_stored(one, source, rows)) for one in chosen}
+    return {quantity.key: quantity.unit.machine(_stored(quantity, source, rows)) for quantity in chosen}
 
 
 def records(columns: RowColumns) -> list[dict[str, object]]:
@@ -288,7 +288,7 @@ def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str
         unknown: what the page says, which goes before what the fields say; its keys of rows begin with `rows`.
         rows: the prefix in `unknown`, where it is another one.
     """
-    found = {f"{prefix}.{one.key}": one.null for one in fields if one.null}
+    found = {f"{prefix}.{quantity.key}": quantity.null for quantity in fields if quantity.null}
     start = f"{rows or prefix}."
     said = {f"{prefix}.{key[len(start) :]}": why for key, why in unknown.items() if key.startswith(start)}
     return {**found, **said}
@@ -321,19 +321,29 @@ def _with_parts(
 def markdown_rows(table: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> list[list[str]]:
     """Some rows of a table as people read them, a text a column of Markdown."""
     shown = table.chosen(keys or table.markdown)
-    cells = [[one.unit.words(value, False) for value in _values(_stored(one, source, rows))] for one in shown]
+    cells = [
+        [quantity.unit.words(value, False) for value in _values(_stored(quantity, source, rows))] for quantity in shown
+    ]
     return [list(row) for row in zip(*cells, strict=True)]
 
 
 def row_words(table: Table[Source], keys: Sequence[str], source: Source, row: int, ascii_only: bool) -> list[str]:
     """Some fields of one row as people read them on the screen."""
-    return [one.unit.words(_values(_stored(one, source, [row]))[0], ascii_only) for one in table.chosen(keys)]
+    return [
+        quantity.unit.words(_values(_stored(quantity, source, [row]))[0], ascii_only) for quantity in table.chosen(keys)
+    ]
 
 
 def figure_rows(figures: Iterable[Figure[Source]], source: Source) -> list[tuple[str, str]]:
     """Headings and figures as people read them."""
-    shown = [one for one in figures if one.heading]
-    rows = [(one.heading, one.words(source) if one.words else one.unit.words(one.read(source), False)) for one in shown]
+    shown = [quantity for quantity in figures if quantity.heading]
+    rows = [
+        (
+            quantity.heading,
+            quantity.words(source) if quantity.words else quantity.unit.words(quantity.read(source), False),
+        )
+        for quantity in shown
+    ]
     return [(heading, words) for heading, words in rows if words is not None]
 
 
@@ -349,20 +359,20 @@ def screen_columns(
     looks = {key: {} for key in table.screen} if looks is None else looks
     shown = zip(table.chosen(tuple(looks)), looks.values(), strict=True)
     return [
-        _column(one, replace(one.screen, **other) if other else one.screen, source, glyphs)
-        for one, other in shown
-        if one.screen is not None
+        _column(quantity, replace(quantity.screen, **other) if other else quantity.screen, source, glyphs)
+        for quantity, other in shown
+        if quantity.screen is not None
     ]
 
 
-def _column(one: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs) -> Column:
-    cells = look.cells(source, glyphs) if look.cells is not None else partial(_cells, one, look, source, glyphs)
+def _column(quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs) -> Column:
+    cells = look.cells(source, glyphs) if look.cells is not None else partial(_cells, quantity, look, source, glyphs)
     return Column(
         key=look.name,
         title=look.title,
         width=look.width,
         cells=cells,
-        right=not (one.unit.is_text or look.is_left),
+        right=not (quantity.unit.is_text or look.is_left),
         fixed=look.fixed,
         grows=look.grows,
         keeps_style=look.keeps_style,
@@ -370,12 +380,12 @@ def _column(one: Field[Source], look: OnScreen[Source], source: Source, glyphs: 
 
 
 def _cells(
-    one: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
+    quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
 ) -> list[Span]:
     ascii_only = glyphs.name == "ascii"
-    words, style = look.words or one.unit.words, look.style
-    values = _values(_stored(one, source, rows))
-    if not one.unit.is_text:
+    words, style = look.words or quantity.unit.words, look.style
+    values = _values(_stored(quantity, source, rows))
+    if not quantity.unit.is_text:
         return [(words(value, ascii_only), style(value)) for value in values]
     if look.grows and look.cut is cut_middle:  # the table cuts it to what room it gets
         return [(clean(words(value, ascii_only), ascii_only), style(value)) for value in values]
@@ -384,9 +394,9 @@ def _cells(
     ]
 
 
-def _stored(one: Field[Source], source: Source, rows: Rows) -> Sequence[Any] | NDArray[Any]:
+def _stored(quantity: Field[Source], source: Source, rows: Rows) -> Sequence[Any] | NDArray[Any]:
     """The stored values of some rows; an array takes no empty range for an index."""
-    return one.read(source, rows) if len(rows) else ()
+    return quantity.read(source, rows) if len(rows) else ()
 
 
 def _values(stored: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
@@ -396,10 +406,14 @@ def _values(stored: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
 def help_rows(table: Table[Any], sorted_by: str = "") -> list[tuple[str, str]]:
     """What the columns on the screen mean: titles and sentences, the column that the rows are sorted by first."""
     rows: dict[str, str] = {}
-    shown = [(one, one.screen) for one in table.chosen(table.screen) if one.screen is not None and one.screen.title]
-    for one, look in sorted(shown, key=lambda pair: pair[1].name != sorted_by):
-        key = f" ({one.key} in JSON)" if one.key in table.json else ""
-        sentences = [f"{one.meaning}{key}.", look.note, f"n/a: {one.null}." if one.null else ""]
+    shown = [
+        (quantity, quantity.screen)
+        for quantity in table.chosen(table.screen)
+        if quantity.screen is not None and quantity.screen.title
+    ]
+    for quantity, look in sorted(shown, key=lambda pair: pair[1].name != sorted_by):
+        key = f" ({quantity.key} in JSON)" if quantity.key in table.json else ""
+        sentences = [f"{quantity.meaning}{key}.", look.note, f"n/a: {quantity.null}." if quantity.null else ""]
         rows.setdefault(look.title, " ".join(filter(None, sentences)))
     return list(rows.items())
 
@@ -415,10 +429,14 @@ def order(table: Table[Source], source: Source, name: str, descending: bool) -> 
     """
     import numpy  # noqa: PLC0415 - not needed to print a list of runs
 
-    one = table.sorted_by[name]
-    values = one.sort(source) if one.sort is not None else _stored(one, source, range(table.length(source)))
+    quantity = table.sorted_by[name]
+    values = (
+        quantity.sort(source) if quantity.sort is not None else _stored(quantity, source, range(table.length(source)))
+    )
     if isinstance(values, Sequence):
-        values = _ranks(values) if one.unit.is_text else [numpy.nan if value is None else value for value in values]
+        values = (
+            _ranks(values) if quantity.unit.is_text else [numpy.nan if value is None else value for value in values]
+        )
     # Doubles tell picoseconds apart for two hours.
     numbers = numpy.asarray(values).astype(numpy.float64)
     numbers = numpy.where(numpy.isnan(numbers), numpy.inf, -numbers if descending else numbers)
@@ -434,13 +452,13 @@ def filter_texts(table: Table[Source], source: Source, names: Sequence[str]) -> 
     """What a filter reads of all rows, by the names that it has for fields; blank where the table has no such field."""
     rows = range(table.length(source))
     found: dict[str, Sequence[str]] = dict.fromkeys(names, [""] * len(rows))
-    for one in table.fields:
-        wanted = [name for name in one.filter if name in found]
+    for quantity in table.fields:
+        wanted = [name for name in quantity.filter if name in found]
         if wanted:
-            values = _stored(one, source, rows)
+            values = _stored(quantity, source, rows)
             texts: Sequence[str] = values  # type: ignore[assignment]
             if None in values:
-                texts = [value or one.filter_unknown for value in values]
+                texts = [value or quantity.filter_unknown for value in values]
             found.update(dict.fromkeys(wanted, texts))
     return found
 
@@ -449,11 +467,15 @@ def searched_texts(table: Table[Source], source: Source) -> list[str]:
     """What a filter for words in any column reads of each row, in lower case: the fields that a filter looks at."""
     rows = range(table.length(source))
     parts: list[list[str]] = []
-    for one in table.fields:
-        if one.filter:
-            words = one.screen.words if one.screen is not None and one.screen.words is not None else one.unit.words
-            values = _values(_stored(one, source, rows))
-            parts.append([one.filter_unknown if value is None else words(value, True) for value in values])
+    for quantity in table.fields:
+        if quantity.filter:
+            words = (
+                quantity.screen.words
+                if quantity.screen is not None and quantity.screen.words is not None
+                else quantity.unit.words
+            )
+            values = _values(_stored(quantity, source, rows))
+            parts.append([quantity.filter_unknown if value is None else words(value, True) for value in values])
     return ["\n".join(texts).casefold() for texts in zip(*parts, strict=True)] if parts else [""] * len(rows)
 
 

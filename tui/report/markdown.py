@@ -57,8 +57,8 @@ def rows_table(
 def fields_table(fields: Table[Any], cells: Iterable[Sequence[str]], keys: Sequence[str] = ()) -> list[str]:
     """Rows that are written already, under the headings of a table."""
     chosen = fields.chosen(keys or fields.markdown)
-    sides = "".join("l" if one.unit.is_text else "r" for one in chosen)
-    return table([one.heading for one in chosen], sides, cells)
+    sides = "".join("l" if quantity.unit.is_text else "r" for quantity in chosen)
+    return table([quantity.heading for quantity in chosen], sides, cells)
 
 
 def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> list[str]:

@@ -92,9 +92,9 @@ class TreeView:
         from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS  # noqa: PLC0415 - numpy, not at start
         from tpuprof.tui.pages.ops.fields.op_profile import NODES  # noqa: PLC0415
 
-        rows = [(one.heading, f"{one.meaning}.") for one in NODES.chosen(NODES.markdown[2:])]
+        rows = [(quantity.heading, f"{quantity.meaning}.") for quantity in NODES.chosen(NODES.markdown[2:])]
         on_card = HLO_OPS.chosen(("bound_by", "roofline_efficiency"))
-        return [*rows, *((one.heading, f"{one.meaning}.") for one in on_card)]
+        return [*rows, *((quantity.heading, f"{quantity.meaning}.") for quantity in on_card)]
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor."""

@@ -256,15 +256,15 @@ class Walk:
         return len(self.node)
 
 
-def _walked(one: Field[Nodes]) -> Field[Walk]:
+def _walked(quantity: Field[Nodes]) -> Field[Walk]:
     """A field of nodes, read in the order of a walk."""
     return Field(
-        one.key,
-        one.unit,
-        lambda walk, rows: one.read(walk.nodes, picked(walk.node, rows)),
-        one.meaning,
-        one.null,
-        one.heading,
+        quantity.key,
+        quantity.unit,
+        lambda walk, rows: quantity.read(walk.nodes, picked(walk.node, rows)),
+        quantity.meaning,
+        quantity.null,
+        quantity.heading,
     )
 
 
@@ -284,8 +284,14 @@ WALKED: Table[Walk] = Table(
             heading="not shown",
         ),
         *(
-            Field(one.key, one.unit, lambda walk, rows: [None] * len(rows), f"{one.meaning}, of ops alone", one.null)
-            for one in OP_TEXTS.fields
+            Field(
+                quantity.key,
+                quantity.unit,
+                lambda walk, rows: [None] * len(rows),
+                f"{quantity.meaning}, of ops alone",
+                quantity.null,
+            )
+            for quantity in OP_TEXTS.fields
         ),
     ),
     len,

@@ -215,14 +215,14 @@ def _text(value: Value) -> Value:
 def _instructions(inside: Sequence[Instruction]) -> RowColumns:
     """Instructions inside a fusion with the keys of nodes; their category is their opcode, their layout their shape."""
     return {
-        "name": [_text(one.name) for one in inside],
+        "name": [_text(quantity.name) for quantity in inside],
         "kind": ["instruction"] * len(inside),
-        "category": [_text(one.opcode or None) for one in inside],
+        "category": [_text(quantity.opcode or None) for quantity in inside],
         **{key: [None] * len(inside) for key in UNTIMED},
-        "expression": [_text(one.expression or None) for one in inside],
-        "framework_op": [_text(one.framework_op or None) for one in inside],
-        "source": [_text(one.source or None) for one in inside],
-        "layout": [_text(one.shape or None) for one in inside],
+        "expression": [_text(quantity.expression or None) for quantity in inside],
+        "framework_op": [_text(quantity.framework_op or None) for quantity in inside],
+        "source": [_text(quantity.source or None) for quantity in inside],
+        "layout": [_text(quantity.shape or None) for quantity in inside],
     }
 
 
