@@ -1,109 +1,447 @@
-"""The app itself: tabs under a header, keys, and what the loading thread reports."""
+"""The app: its main screen, which has the tabs and hands what keys ask for to the parts."""
 
 from __future__ import annotations
 
 import os
 import time
-from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click, Key, Resize
-from textual.geometry import Size
-from textual.screen import Screen
 
 from tpuprof.parsers.files.remote.urls import shown
-from tpuprof.tui.app.listings import heading, help_lines, note_lines, problems_of, sentences
-from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
-from tpuprof.tui.app.loading import INPUT_TAB, MEMORY_TAB, OPS_TAB, TIMELINE_TAB
-from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.app.watching import WatchingApp
-from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.input.view import InputPipelineTab
-from tpuprof.tui.pages.memory.view import MemoryTab, OpenChoice
-from tpuprof.tui.pages.ops.view import HEADLINE_LINES, OpsTab, gutter_lines
-from tpuprof.tui.pages.overview.view import OverviewTab
-from tpuprof.tui.pages.timeline.view import OpenMeasurement, TimelineTab
-from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
-from tpuprof.tui.terminal.detect import Terminal, detect
-from tpuprof.tui.terminal.theme import AnyLine, palette
-from tpuprof.tui.widgets.actions import ACTIONS, MOTIONS, TAB_NAMES, Action, Situation, by_name, key_of, possible
-from tpuprof.tui.widgets.chrome import (
-    APP_NAME,
-    FootKey,
-    header_lines,
-    is_too_small,
-    keys_line,
-    message_line,
-    progress_line,
-    prompt_line,
-    tab_at,
-    too_small_lines,
+from tpuprof.tui.app.actions import (
+    ACTIONS,
+    ACTIONS_BY_KEY,
+    OF_THE_APP,
+    Action,
+    Situation,
+    by_name,
+    key_of,
+    parsed,
+    possible,
 )
+from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.jumps import Jumps
+from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
+from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.app.runs import Comparisons, Lists
+from tpuprof.tui.app.shown import FIRST, Shown
+from tpuprof.tui.app.stage import N, Part, Report
+from tpuprof.tui.app.watch import Watch
+from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
+from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.chrome import FootKey, gutter_lines, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.popup import Choice, Chooser, Popup, PopupLayer, Reader
+from tpuprof.tui.widgets.popup import Choice, Chooser, Reader
+from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching
-from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
-from tpuprof.tui.widgets.terminal_app import APP_KEYS, Yanked, hold_terminal
+from tpuprof.tui.widgets.tab import OpenPopup, OpenScreen, Pointed, Tab
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.hosts.model import HostsPage
 
 SHORT = 28
 """Rows below which the line on what is under the cursor gives way to the page."""
 
 
-class Header(LineCanvas):
-    """The two lines on top; a click on a tab shows it."""
+class MainScreen(AppScreen):
+    """The tabs under a header: the stage of the app's parts.
 
-    def on_click(self, event: Click) -> None:
+    Args:
+        path: anything `parsers.files.logdir.open_logdir` understands.
+        now: seconds since 1970, for the age of runs.
+
+    Attributes:
+        tabs: all tabs by name, in their order.
+        tab_name: name of the tab that is shown.
+        shown: what they show.
+    """
+
+    HEAD_LINES = 2
+    DEFAULT_CSS = """
+    MainScreen > #head { height: 2; }
+    MainScreen > #detail { height: 1; }
+    /* Over the rule between list and card: the terminal is only sent the side of it that changed. */
+    MainScreen > #rule { layer: above; width: 3; display: none; }
+    MainScreen > Tab { height: 1fr; display: none; }
+    MainScreen > Tab.-shown { display: block; }
+    MainScreen.-small > Tab.-shown { display: none; }
+    /* Where rows are few, the tables need them more than the line on what is under the cursor. */
+    MainScreen.-short > #detail { display: none; }
+    """
+
+    def __init__(
+        self,
+        path: str,
+        options: AppOptions,
+        terminal: Terminal,
+        environ: Mapping[str, str],
+        find: FindRuns,
+        open_session: OpenSession,
+        now: Callable[[], float],
+    ) -> None:
+        look = Look.of(terminal)
+        super().__init__(look, environ, id="_default")
+        self.tabs: dict[str, Tab] = {tab.name: tab.load_view()(look, id=f"tab-{tab.name}") for tab in TABS}
+        self.tab_name = TAB_NAMES[options.tab]
+        self.tab.add_class("-shown")
+        self.detail = LineCanvas(look, self._draw_detail, id="detail")
+        self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
+        self.jumps = Jumps(self)
+        self.comparisons = Comparisons(self, options.scheduler)
+        self.shown = Shown(self, path, options, find, open_session, self._loaded, self._hosts_compared)
+        self.captures = Captures(self, self.shown, options.demo, options.only_hlo)
+        self.lists = Lists(self, self.shown, None if options.only_hlo else self.comparisons.compare, now)
+        self.watcher = Watch(self, self.shown, options, self.captures, self.lists, now)
+        self._actions = self._named_actions()
+        self._can_capture = not options.only_hlo
+        self._has_colors = terminal.color != "mono"
+        self._is_filter = False
+        self._search_words = ""
+
+    # --- the stage
+
+    @property
+    def tab(self) -> Tab:
+        """The tab that is shown."""
+        return self.tabs[self.tab_name]
+
+    def show_tab(self, name: str) -> None:
+        """Shows a tab, and loads what it lacks."""
+        if name == self.tab_name:
+            return
+        self.jumps.forget()
+        self.end_search()
+        with self.app.batch_update():
+            size = self.tab.size
+            self.tab.remove_class("-shown")
+            self.tab_name = name
+            self.tab.prepare(*size)
+            self.tab.add_class("-shown")
+            self.redraw()
+        self.shown.load_tab()
+
+    def redraw(self) -> None:
+        """Draws header, detail line and footer again, where they changed."""
+        self._place_rule()
+        for canvas in (self.head, self.detail, self.foot):
+            canvas.redraw()
+
+    def redraw_popup(self) -> None:
+        """Draws what is open above the page again."""
+        self.popups.redraw()
+
+    def open_screen(self, name: str, content: object) -> None:
+        """Opens a screen of the registry above this one."""
+        self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
+
+    def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
+        """Does a job on a thread."""
+        self.run_worker(job, group=group, description=group, exclusive=exclusive, thread=True)
+
+    def report(self, part: Part[N], news: N) -> None:
+        """Hands what a worker found to its part, on the screen's thread."""
+        if self.is_running:
+            self.post_message(Report(part, news))
+
+    def on_report(self, message: Report) -> None:
+        """A worker has told its part something; all that changes by it is painted at once."""
+        with self.app.batch_update():
+            message.part.take(message.news)
+
+    def _loaded(self) -> None:
+        """What was asked for is there: now it is time to look for what comes."""
+        self.watcher.begin()
+
+    def _hosts_compared(self, page: HostsPage) -> None:
+        self.lists.show_hosts(page)
+
+    # --- widgets
+
+    @property
+    def page_canvases(self) -> Sequence[LineCanvas]:
+        """The tabs, the line on what is under the cursor, and the rule over one of them."""
+        return (*self.tabs.values(), self.detail, self.rule)
+
+    def on_mount(self) -> None:
+        """Draws the first frame, and only then starts to look for profiles."""
+        self.tabs[FIRST].show_state(Searching(shown(self.shown.path)))
+        self.call_after_refresh(self.shown.begin)
+
+    def on_unmount(self) -> None:
+        """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
+        self.shown.end()
+        self.watcher.end()
+        self.comparisons.end()
+        self.lists.end()
+        self.captures.end()
+
+    def lay_out_page(self, width: int, height: int) -> None:
+        """Prepares the shown tab and the line on what is under the cursor, where there is room for it."""
+        short = height < SHORT
+        self.set_class(short, "-short")
+        self.tab.prepare(width, height - (3 if short else 4))
+        self.detail.prepare(width, 1)
+        self._place_rule()
+
+    def _place_rule(self) -> None:
+        """Puts a canvas over the rule between list and card, where the shown tab has one."""
+        width, height = self.app.size
+        place = self.tab.rule_place(width)
+        column, line = place or (0, 0)
+        top = self.HEAD_LINES + line
+        rows = height - top - (1 if height < SHORT else 2)
+        is_there = place is not None and rows > 0
+        if is_there:
+            self.rule.styles.offset = (column, top)
+            self.rule.styles.height = rows
+        self.rule.display = is_there
+
+    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
+        """Where we are; and the tabs."""
+        shows = self.shown
+        words = heading(
+            shown(shows.path), shows.logdir, shows.run, shows.host, shows.overview, self.tab_name, self.watcher.new_run
+        )
+        words = replace(words, notes_key=key_of(by_name("notes"), self.situation))
+        return header_lines(words, width, self.look.glyphs)
+
+    def point_at_head(self, x: int, y: int) -> None:
         """Shows the tab under the mouse."""
-        app = self.app
-        if event.y == 1 and isinstance(app, TpuprofApp) and app.popups.popup is None:
-            index = tab_at(event.x, app.tab_index, self.size.width)
-            if index is not None:
-                app.action_show_tab(index)
+        name = tab_at(x, self.tab_name, self.size.width) if y == 1 and self.popup is None else None
+        if name is not None:
+            self.show_tab(name)
+
+    def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
+        return [self.tab.detail_line(width)]
+
+    def foot_line(self, width: int) -> AnyLine:
+        """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
+        glyphs, progress = self.look.glyphs, self.shown.progress
+        words = self.captures.words if self.captures.is_under_way else self.comparisons.words
+        if words:
+            return message_line(words, width, glyphs)
+        if self.shown.is_loading and progress is not None:
+            return progress_line(progress.progress, progress.seconds_left, width, glyphs)
+        situation = self.situation
+        keys = list(self.tab.foot_keys)
+        for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
+            if action.possible(situation) and len(keys) < 5:
+                keys.append(FootKey(key_of(action, situation), action.short))
+        return keys_line([*keys, FootKey("?", "help"), FootKey("q", "quit")], width)
+
+    # --- what is possible
+
+    @property
+    def situation(self) -> Situation:
+        """What the screen is at."""
+        shows = self.shown
+        return Situation(
+            tab=self.tab_name,
+            loading=shows.is_loading,
+            run_count=len(shows.logdir.runs) if shows.logdir else 0,
+            host_count=len(shows.run.hosts) if shows.run else 0,
+            note_count=len(sentences(shows.overview, shows.problems)),
+            has_page=self.tab.has_page,
+            selection=self.tab.selection,
+            searching=bool(self._search_words),
+            colorful=self._has_colors,
+            commands=self.tab.commands,
+            can_capture=self._can_capture and not self.captures.is_under_way,
+        )
+
+    def act(self, key: str) -> bool:
+        """Does what a key means now: the first of its actions that would do something."""
+        actions = ACTIONS_BY_KEY.get(key, ())
+        for name in actions:
+            action = next((action for action in ACTIONS if action.name == name), None)
+            if action is None or name.startswith("show_tab") or action.possible(self.situation):
+                self.do(name)
+                break
+        return bool(actions)
+
+    def _named_actions(self) -> dict[str, Callable[..., object]]:
+        """What does the actions of the tables, by their names."""
+        return {
+            "show_tab": self.show_tab,
+            "next_tab": self._show_next_tab,
+            "move": self._move,
+            "ends": self._go_to_end,
+            "page": self._page,
+            "enter": self._enter,
+            "tab_command": self.jumps.command,
+            "search": self._begin_search,
+            "filter": self._begin_filter,
+            "next_match": self._go_to_match,
+            "yank": self._copy_selection,
+            "runs": self.lists.open_runs,
+            "compare": self.lists.open_to_compare,
+            "hosts": self.lists.open_hosts,
+            "capture": self.captures.ask,
+            "notes": partial(self._read, "Verdict and notes", self._note_lines),
+            "reload": self.watcher.open,
+            "cancel_load": self.shown.cancel,
+            "swap_background": self.swap_background,
+            "help": partial(self._read, "Help", self._help_lines),
+            "palette": self._open_palette,
+            "go_back": self._go_back,
+        }
+
+    def do(self, action: str) -> None:
+        """Does an action of the tables."""
+        name, arguments = parsed(action)
+        self._actions[name](*arguments)
+
+    # --- actions: moving
+
+    def _show_next_tab(self, by: int) -> None:
+        """Shows the next or previous tab, around the end."""
+        self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
+
+    def _move(self, across: int, down: int) -> None:
+        """One step of the tab's cursor."""
+        self.tab.move(across, down)
+        self.redraw()
+
+    def _go_to_end(self, direction: int) -> None:
+        """To the first or last."""
+        self.tab.ends(direction)
+        self.redraw()
+
+    def _page(self, screens: float) -> None:
+        """Up or down by screens."""
+        self.tab.page(screens)
+
+    def _enter(self) -> None:
+        """Opens what is under the cursor."""
+        if self.tab.enter() == "details" and self.tab.details is not None:
+            title, lines = self.tab.details
+            jumps = self.tab_name == FIRST and bool(self.tab.commands)
+            self.open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
+        self.redraw()
+
+    def _go_back(self) -> None:
+        """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
+        if self.captures.is_under_way:
+            self.captures.stop()
+        elif self.comparisons.words:
+            self.comparisons.stop()
+        elif self.shown.is_loading:
+            self.shown.cancel()
+        elif self._search_words:
+            self.end_search()
+            self.redraw()
+        elif self.tab.back():
+            self.redraw()
+        else:
+            self.jumps.back()
+
+    def on_pointed(self, message: Pointed) -> None:
+        """A tab shows something else, not by a key."""
+        self.flash = message.said
+        self.redraw()
+
+    # --- actions: what opens
+
+    def on_open_popup(self, message: OpenPopup) -> None:
+        """A tab has something to open."""
+        self.open(message.popup)
+
+    def on_open_screen(self, message: OpenScreen) -> None:
+        """A tab has what a screen of its own shows."""
+        self.open_screen(message.name, message.content)
+
+    def _read(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
+        """Opens a text."""
+        self.open(Reader(self.look, title, lines))
+
+    def _open_palette(self) -> None:
+        """Lists what is possible now."""
+        now = self.situation
+        choices = [Choice((action.title, key_of(action, now)), action) for action in possible(now)]
+        title = "What can be done now"
+        self.open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
+
+    def _run_chosen(self, action: Action) -> None:
+        if action.name in OF_THE_APP:
+            self.call_later(self.app.run_action, action.name)
+        else:
+            self.call_later(self.do, action.name)
+
+    def _copy_selection(self) -> None:
+        """Copies the selected name."""
+        if self.tab.selection is not None:
+            self.copy(self.tab.selection)
+
+    def leave(self) -> None:
+        """Ends the app."""
+        self.call_later(self.app.run_action, "quit")
+
+    # --- search
+
+    def _begin_search(self) -> None:
+        """Opens the prompt."""
+        self._search_words, self._is_filter = "", False
+        self.open_prompt()
+        self.redraw()
+
+    def _begin_filter(self) -> None:
+        """Opens the prompt for a filter of tracks."""
+        self._is_filter = True
+        self.open_prompt()
+        self.redraw()
+
+    def search(self, text: str) -> str:
+        """Searches or filters the tab."""
+        if self._is_filter:
+            return self.tab.filter(text)
+        self._search_words = self.tab.search(text)
+        return self._search_words
+
+    def keep_search(self, text: str) -> bool:
+        """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
+        if text and self.tab.search_failed:
+            return False
+        if not text:
+            self.prompt = None
+            self.end_search()
+        return True
+
+    def end_search(self) -> None:
+        """Ends the filter that is typed, else the search."""
+        if self.prompt is not None and self._is_filter:
+            self.prompt = None
+            self.tab.filter("")
+            return
+        self.prompt, self._search_words = None, ""
+        self.tab.end_search()
+
+    def _go_to_match(self, direction: int) -> None:
+        """Next or previous match."""
+        self.flash = self.tab.next_match(direction)
+        self.redraw()
+
+    # --- texts
+
+    def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        first = self.tabs[FIRST]
+        verdict = self.tab.verdict_lines(width, glyphs) or first.verdict_lines(width, glyphs)
+        title = next(tab.short_title for tab in TABS if tab.name == self.tab_name)
+        note = title, self.tab.note
+        unknown = first.unknown_lines(width, glyphs)
+        return note_lines(self.shown.overview, self.shown.problems, note, verdict, unknown, width, glyphs)
+
+    def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)
 
 
-class MainScreen(Screen[None]):
-    """The one screen. Keys go to what is open, a popup or the search prompt, before they mean anything else."""
-
-    BINDINGS: ClassVar[list[BindingType]] = []
-
-    def on_key(self, event: Key) -> None:
-        """Hands a key on."""
-        app = self.app
-        if isinstance(app, TpuprofApp) and app.take_key(event.key, event.character):
-            event.stop()
-
-
-def _parsed(action: str) -> tuple[str, tuple[object, ...]]:
-    """Name and arguments of an action as it stands in the tables: ``move(0, 1)``."""
-    name, bracket, rest = action.partition("(")
-    arguments = literal_eval(f"({rest[:-1]},)") if bracket else ()
-    return name, arguments
-
-
-_LATER = ("quit", "suspend_process")
-"""Actions that are Textual's own."""
-
-
-def _at_once() -> dict[str, tuple[tuple[str, tuple[object, ...]], ...]]:
-    """What each key does when nothing is open above the page: the first that is possible, where it does several."""
-    named = [*((at.keys, at.name) for at in ACTIONS), *((tuple(keys.split(",")), name) for keys, name in MOTIONS)]
-    found: dict[str, tuple[tuple[str, tuple[object, ...]], ...]] = {}
-    for keys, action in named:
-        for key in keys if action not in _LATER else ():
-            found[key] = (*found.get(key, ()), _parsed(action))
-    return found
-
-
-_AT_ONCE = _at_once()
-
-
-class TpuprofApp(WatchingApp):
+class TpuprofApp(ScreenApp):
     """Shows the profiles at a path.
 
     Args:
@@ -113,16 +451,12 @@ class TpuprofApp(WatchingApp):
         find: how to find runs; a test puts its own here.
         open_session: how to open one; likewise.
         now: seconds since 1970, for the age of runs.
+
+    Attributes:
+        main: the screen with the tabs.
     """
 
-    CSS_PATH = "app.tcss"
-    TITLE = APP_NAME
-    ENABLE_COMMAND_PALETTE = False
-    AUTO_FOCUS: ClassVar[str | None] = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(",".join(at.keys), at.name, at.title, show=False) for at in ACTIONS if at.keys),
-        *(Binding(keys, action, show=False) for keys, action in MOTIONS),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", show=False)]
 
     def __init__(
         self,
@@ -135,379 +469,20 @@ class TpuprofApp(WatchingApp):
         now: Callable[[], float] = time.time,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(path, options, find, open_session)
-        self.environ = os.environ if environ is None else environ
-        self.terminal = terminal or detect(
-            self.environ, color=options.color, ascii_only=options.ascii, mouse=options.mouse
+        terminal = terminal or detect(
+            os.environ if environ is None else environ,
+            color=options.color,
+            ascii_only=options.ascii,
+            mouse=options.mouse,
         )
-        self.look = Look.of(self.terminal)
-        self._now = now
-        self._prompt: str | None = None
-        self._is_filter = False
-        self._found = ""
-        self._said = ""
-        self.header = Header(self.look, self._draw_header, background="bar", id="header")
-        self.overview = OverviewTab(self.look, id="tab-0")
-        self.input = InputPipelineTab(self.look, id=f"tab-{INPUT_TAB}")
-        self.ops = OpsTab(self.look, id=f"tab-{OPS_TAB}")
-        self.timeline = TimelineTab(self.look, id=f"tab-{TIMELINE_TAB}")
-        self.memory = MemoryTab(self.look, id=f"tab-{MEMORY_TAB}")
-        self.tabs: tuple[Tab, ...] = (self.overview, self.input, self.ops, self.timeline, self.memory)
-        self.tab_index = options.tab
-        self.tab.add_class("-shown")
-        self.detail = LineCanvas(self.look, self._draw_detail, id="detail")
-        self.footer = LineCanvas(self.look, self._draw_footer, background="bar", id="footer")
-        self.tiny = LineCanvas(self.look, self._draw_tiny, id="tiny")
-        self.gutter = LineCanvas(self.look, lambda _, height: gutter_lines(height, self.look.glyphs), id="gutter")
-        self.popups = PopupLayer(self.look, id="popups")
-
-    # --- widgets
+        super().__init__(terminal, environ)
+        self.main = MainScreen(path, options, terminal, self.environ, find, open_session, now)
 
     def get_default_screen(self) -> MainScreen:
-        """The screen that everything is on."""
-        return MainScreen(id="_default")
+        """The screen with the tabs."""
+        return self.main
 
-    def compose(self) -> ComposeResult:
-        """Header, tabs, detail line and footer."""
-        yield from (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.gutter, self.popups)
-
-    def on_mount(self) -> None:
-        """Draws the first frame, and only then starts to look for profiles."""
-        self.overview.show_state(Searching(shown(self.path)))
-        self._lay_out(self.size)
-        hold_terminal(self)
-        self.call_after_refresh(self.load, self._wanted)
-
-    def on_unmount(self) -> None:
-        """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
-        self._loader.cancel()
-        self.end_watching()
-        self.stop_capture()
-        self.stop_capture()
-
-    def on_resize(self, event: Resize) -> None:
-        """Lays everything out for the new size."""
-        self._lay_out(event.size)
-
-    def _lay_out(self, size: Size) -> None:
-        """Shows what there is room for, and draws it before Textual comes round to it: each frame is painted once."""
-        width, height = size
-        small, short = is_too_small(width, height), height < SHORT
-        self.screen.set_class(small, "-small")
-        self.screen.set_class(short, "-short")
-        if small:
-            self.tiny.prepare(width, height)
-            return
-        self.header.prepare(width, 2)
-        self.tab.prepare(width, height - (3 if short else 4))
-        self.detail.prepare(width, 1)
-        self.footer.prepare(width, 1)
-        self.popups.fit(size)
-        self._place_gutter()
-
-    def _place_gutter(self) -> None:
-        """Puts the gutter over the rule between list and card, where the shown tab has one."""
-        column = self.ops.gutter_column(self.size.width) if self.tab is self.ops else None
-        top = 2 + HEADLINE_LINES
-        rows = self.size.height - top - (1 if self.size.height < SHORT else 2)
-        is_there = column is not None and rows > 0
-        if is_there:
-            self.gutter.styles.offset = (column or 0, top)
-            self.gutter.styles.height = rows
-        self.gutter.display = is_there
-
-    @property
-    def tab(self) -> Tab:
-        """The tab that is shown."""
-        return self.tabs[self.tab_index]
-
-    def _open(self, popup: Popup) -> None:
-        self.popups.open(popup, self.size)
-
-    def take_key(self, key: str, character: str | None) -> bool:
-        """Gives a key to the popup or the prompt that is open; False where it is neither's, or one for leaving."""
-        self._clear_flash()
-        popup = self.popups.popup
-        is_prompting = self._prompt is not None
-        if key in APP_KEYS:
-            return False
-        if popup is None and not is_prompting:
-            return self._act(key)
-        if key == "Q" and not is_prompting and popup is not None and not popup.is_typing:
-            return False
-        if popup is not None and key in popup.passes:
-            self.popups.press("escape", None)
-            return self._act(key)
-        if popup is not None:
-            self.popups.press(key, character)
-        else:
-            self._prompt_key(key, character or "")
-        return True
-
-    def _act(self, key: str) -> bool:
-        """Does what a key means, at once: a binding would do it after the keys that came in the same moment."""
-        for name, arguments in _AT_ONCE.get(key, ()):
-            if self.check_action(name, arguments):
-                getattr(self, f"action_{name}")(*arguments)
-                break
-        return key in _AT_ONCE
-
-    # --- drawing
-
-    def redraw_chrome(self) -> None:
-        """Draws header, detail line and footer again, where they changed."""
-        self._place_gutter()
-        for canvas in (self.header, self.detail, self.footer):
-            canvas.redraw()
-
-    def _draw_header(self, width: int, height: int) -> list[AnyLine]:
-        page = self.overview.page_shown
-        where = shown(self.path), self.logdir, self.run_shown, self.host_shown
-        words = heading(*where, page, self.tab_index, self.new_run)
-        words = replace(words, notes_key=key_of(by_name("notes"), self.situation))
-        return header_lines(words, width, self.look.glyphs)
-
-    def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
-        return [self.tab.detail_line(width)]
-
-    def _draw_footer(self, width: int, height: int) -> list[AnyLine]:
-        glyphs = self.look.glyphs
-        if self._prompt is not None:
-            return [prompt_line(self._prompt, self._said, width, glyphs)]
-        if self._flash:
-            return [message_line(self._flash, width, glyphs)]
-        if self.is_capturing:
-            return [message_line(self.capture_words, width, glyphs)]
-        if self.comparing_words:
-            return [message_line(self.comparing_words, width, glyphs)]
-        if self._loader.is_loading and self._progress is not None:
-            return [progress_line(self._progress.progress, self._progress.seconds_left, width, glyphs)]
-        return [keys_line(self._foot_keys(), width)]
-
-    def _foot_keys(self) -> list[FootKey]:
-        """At most seven keys: the tab's own, then what is possible now, help and quit."""
-        situation = self.situation
-        keys = list(self.tab.foot_keys)
-        for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
-            if action.possible(situation) and len(keys) < 5:
-                keys.append(FootKey(key_of(action, situation), action.short))
-        return [*keys, FootKey("?", "help"), FootKey("q", "quit")]
-
-    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
-        return too_small_lines(width, height, self.look.glyphs)
-
-    # --- what is possible
-
-    @property
-    def situation(self) -> Situation:
-        """What the screen is at."""
-        return Situation(
-            tab=self.tab_index,
-            loading=self._loader.is_loading,
-            run_count=len(self.logdir.runs) if self.logdir else 0,
-            host_count=len(self.run_shown.hosts) if self.run_shown else 0,
-            note_count=len(sentences(self.overview.page_shown, problems_of(self.logdir, self.run_shown))),
-            has_page=self.tab.has_page,
-            selection=self.tab.selection,
-            searching=bool(self._found),
-            colorful=self.terminal.color != "mono",
-            commands=self.tab.commands,
-            can_capture=not self.is_capturing and not self.options.only_hlo,
-        )
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys whose action would do nothing now do nothing."""
-        called = f"{action}({', '.join(map(repr, parameters))})"
-        named = next((at for at in ACTIONS if at.name in (action, called)), None)
-        if named is None or named.name.startswith("show_tab") or not self.is_running:
-            return True
-        return named.possible(self.situation)
-
-    def _clear_flash(self) -> None:
-        """A message in the footer stays until the next key."""
-        if self._flash:
-            self._flash = ""
-            self.footer.redraw()
-
-    # --- actions
-
-    def action_show_tab(self, index: int) -> None:
-        """Shows a tab."""
-        if index == self.tab_index:
-            return
-        self._came_from = None
-        self._end_search()
-        with self.batch_update():
-            size = self.tab.size
-            self.tab.remove_class("-shown")
-            self.tab_index = index
-            self.tab.prepare(*size)
-            self.tab.add_class("-shown")
-            self.redraw_chrome()
-        self.load_tab()
-
-    def action_next_tab(self, by: int) -> None:
-        """Shows the next or previous tab, around the end."""
-        self.action_show_tab((self.tab_index + by) % 5)
-
-    def action_move(self, across: int, down: int) -> None:
-        """One step of the tab's cursor."""
-        self.tab.move(across, down)
-        self.redraw_chrome()
-
-    def action_ends(self, direction: int) -> None:
-        """To the first or last."""
-        self.tab.ends(direction)
-        self.redraw_chrome()
-
-    def action_page(self, screens: float) -> None:
-        """Up or down by screens."""
-        self.tab.page(screens)
-
-    def action_enter(self) -> None:
-        """Opens what is under the cursor."""
-        if self.tab.enter() == "details" and self.tab.details is not None:
-            title, lines = self.tab.details
-            jumps = self.tab is self.overview and bool(self.tab.commands)
-            self._open(Reader(self.look, title, lines, ("o", "O") if jumps else ()))
-        self.redraw_chrome()
-
-    def on_open_text(self, message: OpenText) -> None:
-        """A tab has a text to read."""
-        self._open(Reader(self.look, message.title, message.lines))
-
-    def on_open_choice(self, message: OpenChoice) -> None:
-        """A tab has a list to choose from."""
-        self._open(Chooser(self.look, message.title, message.columns, message.choices, message.chosen, message.start))
-
-    def on_pointed(self, message: Pointed) -> None:
-        """A tab shows something else, not by a key."""
-        self._flash = message.said
-        self.redraw_chrome()
-
-    def on_open_measurement(self, message: OpenMeasurement) -> None:
-        """What ran in an interval is counted."""
-        from tpuprof.tui.pages.timeline.popup import Measured  # noqa: PLC0415 - brings numpy
-
-        self._open(
-            Measured(
-                self.look,
-                message.measurement,
-                message.kinds,
-                message.use,
-                partial(self.timeline.select, message.timeline),
-            )
-        )
-
-    def action_go_back(self) -> None:
-        """Cancels what loads, ends a search, or goes back to where a jump came from, else the overview; never quits."""
-        if self.is_capturing:
-            self.stop_capture()
-        elif self.comparing_words:
-            self.stop_comparing()
-        elif self._loader.is_loading:
-            self.action_cancel_load()
-        elif self._found:
-            self._end_search()
-            self.redraw_chrome()
-        elif self.tab.back():
-            self.redraw_chrome()
-        elif self.tab_index != 0:
-            self.action_show_tab(self._came_from or 0)
-
-    def action_notes(self) -> None:
-        """Shows the verdict in full, and all that is wrong or unknown."""
-        self._open(Reader(self.look, "Verdict and notes", self._note_lines))
-
-    def action_help(self) -> None:
-        """Shows the keys of this tab and what its numbers mean."""
-        self._open(Reader(self.look, "Help", self._help_lines))
-
-    def action_palette(self) -> None:
-        """Lists what is possible now."""
-        now = self.situation
-        choices = [Choice((action.title, key_of(action, now)), action) for action in possible(now)]
-        title = "What can be done now"
-        self._open(Chooser(self.look, title, ("action", "key"), choices, self._run_chosen, typing=True))
-
-    def _run_chosen(self, action: Action) -> None:
-        self.call_later(self.run_action, action.name)
-
-    def action_swap_background(self) -> None:
-        """Changes between the dark and the light palette."""
-        now = self.look.palette
-        self.look = Look(palette(now.color, not now.light), self.look.glyphs)
-        for canvas in (self.header, *self.tabs, self.detail, self.footer, self.tiny, self.gutter, self.popups):
-            canvas.set_look(self.look)
-
-    def action_yank(self) -> None:
-        """Copies the selected name."""
-        text = self.tab.selection
-        if text is not None:
-            self._yank(text.encode("utf-8", "replace").decode())
-
-    @work(thread=True, group="yank", description="yank")
-    def _yank(self, text: str) -> None:
-        tmux = load_tmux_buffer(text, self.environ)
-        self._post_if_running(Yanked(text, tmux, write_yank_file(text)))
-
-    def on_yanked(self, message: Yanked) -> None:
-        """Gives the terminal what was copied, and says where it went."""
-        self.copy_to_clipboard(message.text)
-        self._flash = f"Copied to {message.places}"
-        self.redraw_chrome()
-
-    # --- search
-
-    def action_search(self) -> None:
-        """Opens the prompt."""
-        self._prompt, self._found, self._said, self._flash, self._is_filter = "", "", "", "", False
-        self.redraw_chrome()
-
-    def action_filter(self) -> None:
-        """Opens the prompt for a filter of tracks."""
-        self._prompt, self._said, self._flash, self._is_filter = "", "", "", True
-        self.redraw_chrome()
-
-    def _prompt_key(self, key: str, character: str) -> None:
-        """One key in the prompt."""
-        if key == "escape" or (key == "backspace" and not self._prompt):
-            self._end_search()
-        elif key == "enter":
-            if self._prompt and self.tab.search_failed:
-                return  # what is wrong with it stands beside it
-            kept = bool(self._prompt)
-            self._prompt = None
-            if not kept:
-                self._end_search()
-        elif key == "backspace" or character.isprintable():
-            self._prompt = (self._prompt or "")[:-1] if key == "backspace" else (self._prompt or "") + character
-            if self._is_filter:
-                self._said = self.tab.filter(self._prompt)
-            else:
-                self._found = self._said = self.tab.search(self._prompt)
-        self.redraw_chrome()
-
-    def action_next_match(self, direction: int) -> None:
-        """Next or previous match."""
-        self._flash = self.tab.next_match(direction)
-        self.redraw_chrome()
-
-    def _end_search(self) -> None:
-        if self._prompt is not None and self._is_filter:
-            self._prompt = None
-            self.tab.filter("")
-            return
-        self._prompt, self._found = None, ""
-        self.tab.end_search()
-
-    # --- texts
-
-    def _note_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        problems = problems_of(self.logdir, self.run_shown)
-        words = self.tab.verdict_lines(width, glyphs)
-        first = ("Ops" if self.tab is self.ops else TAB_NAMES[self.tab_index], self.tab.note)
-        return note_lines(self.overview.page_shown, problems, first, width, glyphs, words)
-
-    def _help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        return help_lines(self.situation, self.tab.motions, self.tab.help_lines(width, glyphs), width, glyphs)
+    async def action_quit(self) -> None:
+        """Leaves; the first time during a capture it says only what that would cost, where there is room to."""
+        if not self.main.captures.warns(has_room=not is_too_small(*self.size)):
+            await super().action_quit()

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
-
-from textual import work
-from textual.events import Paste
-from textual.geometry import Size
-from textual.message import Message
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
-from tpuprof.tui.app.jumps import JumpingApp
 from tpuprof.tui.app.loader import Request
+from tpuprof.tui.app.shown import Shown
+from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.chrome import is_too_small
-from tpuprof.tui.widgets.popup import PopupLayer
-from tpuprof.tui.widgets.tab import OpenText
+from tpuprof.tui.widgets.popup import Reader
 
 if TYPE_CHECKING:
     from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
@@ -41,40 +36,37 @@ _MOST_DIGITS = 20
 """Of a time that are looked at; it is too long before that."""
 
 
-class CaptureMoved(Message):
-    """Where one server's capture stands."""
-
-    def __init__(self, progress: CaptureProgress) -> None:
-        super().__init__()
-        self.progress = progress
-
-
-class CaptureEnded(Message):
+@dataclass(frozen=True, slots=True)
+class CaptureEnded:
     """A capture is over: a new run, or why there is none; None where it was given up."""
 
-    def __init__(self, result: CaptureResult | ProfileError | None, logdir: str) -> None:
-        super().__init__()
-        self.result = result
-        self.logdir = logdir
+    result: CaptureResult | ProfileError | None
+    logdir: str
 
 
-class CapturingApp(JumpingApp):
-    """The part of the app that captures profiles."""
+class Captures:
+    """Captures profiles, one at a time, and opens them.
 
-    popups: PopupLayer
-    size: Size
-    _capture_stop: CaptureStop | None = None
-    _captured: dict[str, CaptureProgress]
-    _asked = ASKED_AT_FIRST
-    _has_moved = False
-    """A capture was written, and its logdir is shown since."""
-    _is_told = False
-    """Whether it was said that leaving now ends the capture."""
+    Args:
+        shown: what the tabs show; a new run goes beside it.
+        is_demo: the bundled demo was asked for.
+    """
+
+    def __init__(self, stage: Stage, shown: Shown, is_demo: bool, is_of_hlo: bool) -> None:
+        self._stage = stage
+        self._shown = shown
+        self._shows_demo = is_demo
+        self._is_of_hlo = is_of_hlo
+        self._stop: CaptureStop | None = None
+        self._captured: dict[str, CaptureProgress] = {}
+        self._asked = ASKED_AT_FIRST
+        self._has_warned = False
+        """Whether it was said that leaving now ends the capture."""
 
     @property
-    def is_capturing(self) -> bool:
+    def is_under_way(self) -> bool:
         """Whether a capture is under way."""
-        return self._capture_stop is not None
+        return self._stop is not None
 
     @property
     def where_to_write(self) -> tuple[str, str]:
@@ -84,13 +76,13 @@ class CapturingApp(JumpingApp):
         """
         from tpuprof.parsers.files.folder_search import Folder  # noqa: PLC0415
 
-        run = self.run_shown
-        path = self.path if run is None else run.path
+        run = self._shown.run
+        path = self._shown.path if run is None else run.path
         if self._shows_demo:
             return os.curdir, ", in the working folder, and shows that folder instead of the demo"
         if scheme_of(path):
             return os.curdir, f", in the working folder, and shows that folder: {shown(path)} is not a local one"
-        if run is None or self.options.only_hlo:
+        if run is None or self._is_of_hlo:
             return os.curdir, ", in the working folder"
         is_folder = os.path.isdir(path)
         folder = os.path.abspath(path if is_folder else os.path.dirname(path))
@@ -99,31 +91,20 @@ class CapturingApp(JumpingApp):
         words = "" if is_folder else f", for {shown(os.path.basename(path))} lies there"
         return folder if os.path.isabs(path) else os.path.relpath(folder), words
 
-    @property
-    def _shows_demo(self) -> bool:
-        return self.options.demo and not self._has_moved
-
-    def action_capture(self) -> None:
+    def ask(self) -> None:
         """Asks which servers to capture from, and says before where the run will lie."""
         logdir, words = self.where_to_write
         where = f"Writes to {_run_parent(logdir)}{words}."
-        answered = partial(self._begin_or_refuse, logdir)
-        asker = Asker(self.look, "Capture a profile", EXPLANATION, self._asked, answered, where)
-        self.popups.open(asker, self.size)
+        answered = partial(self.begin, logdir)
+        look = self._stage.look
+        self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, where))
 
-    def _begin_or_refuse(self, logdir: str, text: str) -> str:
-        """Begins the capture; answers what is wrong with the text, for which the panel grows."""
-        wrong = self.begin_capture(text, logdir)
-        if wrong:
-            self.call_later(self.popups.fit, self.size)
-        return wrong
-
-    def begin_capture(self, text: str, logdir: str) -> str:
+    def begin(self, logdir: str, text: str) -> str:
         """Begins a capture from addresses and a time, as typed; says what is wrong with them.
 
         Args:
-            text: the addresses, and behind them the time in milliseconds, or none for `DEFAULT_MS`.
             logdir: where the run goes.
+            text: the addresses, and behind them the time in milliseconds, or none for `DEFAULT_MS`.
         """
         from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses  # noqa: PLC0415
 
@@ -137,38 +118,30 @@ class CapturingApp(JumpingApp):
         except ProfileError as error:
             return f"{error.sentence} Try {error.hint}." if error.hint else error.sentence
         self._asked = text
-        self._capture_stop, self._captured, self._is_told = CaptureStop(), {}, False
-        self._capture(addresses, options, logdir, self._capture_stop)
-        self.redraw_chrome()
+        self._stop, self._captured, self._has_warned = CaptureStop(), {}, False
+        self._stage.work("capture", partial(self._capture, addresses, options, logdir, self._stop))
+        self._stage.redraw()
         return ""
 
-    def on_paste(self, event: Paste) -> None:
-        """Puts a text of the clipboard into the line that is open, if one is."""
-        popup = self.popups.popup
-        if isinstance(popup, Asker):
-            popup.paste(event.text)
-            self.popups.redraw()
+    def warns(self, has_room: bool) -> bool:
+        """Whether to leave only when asked again: the first time during a capture, where there is room to say why."""
+        if self._stop is None or self._has_warned or not has_room:
+            return False
+        self._has_warned = True
+        self._stage.flash = "Capturing: q again leaves without it, Esc ends and keeps it"
+        self._stage.redraw()
+        return True
 
-    async def action_quit(self) -> None:
-        """Leaves; the first time during a capture it says only what that would cost, where there is room to."""
-        if self.is_capturing and not self._is_told and not is_too_small(*self.size):
-            self._is_told = True
-            self._flash = "Capturing: q again leaves without it, Esc ends and keeps it"
-            self.redraw_chrome()
-        else:
-            await super().action_quit()
-
-    @work(thread=True, exclusive=True, group="capture", description="capture")
     def _capture(self, addresses: list[str], options: CaptureOptions, logdir: str, stop: CaptureStop) -> None:
         from tpuprof.parsers.capture.session import capture  # noqa: PLC0415 - brings gRPC
 
         told: dict[str, tuple[str, float]] = {}
 
         def tell(progress: CaptureProgress) -> None:
-            stage, at = told.get(progress.address, ("", 0.0))
-            if progress.stage != stage or time.monotonic() - at >= PROGRESS_SECONDS:
+            stage, seconds = told.get(progress.address, ("", 0.0))
+            if progress.stage != stage or time.monotonic() - seconds >= PROGRESS_SECONDS:
                 told[progress.address] = (progress.stage, time.monotonic())
-                self._post_if_running(CaptureMoved(progress))
+                self._stage.report(self, progress)
 
         result: CaptureResult | ProfileError | None
         try:
@@ -177,37 +150,44 @@ class CapturingApp(JumpingApp):
             result = error
         except Cancelled:
             result = None
-        self._post_if_running(CaptureEnded(result, logdir))
+        self._stage.report(self, CaptureEnded(result, logdir))
 
-    def stop_capture(self) -> None:
+    def stop(self) -> None:
         """Ends the tracing and keeps what was traced; the second time gives up."""
-        if self._capture_stop is not None:
-            self._capture_stop.request()
-            self.redraw_chrome()
+        if self._stop is not None:
+            self._stop.request()
+            self._stage.redraw()
 
-    def on_capture_moved(self, message: CaptureMoved) -> None:
-        """Draws how far it is."""
-        if self.is_capturing:
-            self._captured[message.progress.address] = message.progress
-            self.redraw_chrome()
+    def end(self) -> None:
+        """Gives up at once."""
+        self.stop()
+        self.stop()
 
-    def on_capture_ended(self, message: CaptureEnded) -> None:
-        """Opens the new run, or says why there is none."""
-        self._capture_stop, self._is_told = None, False
-        result = message.result
+    def take(self, news: CaptureProgress | CaptureEnded) -> None:
+        """Keeps how far it is; at the end opens the new run, or says why there is none."""
+        if isinstance(news, CaptureEnded):
+            self._end(news)
+        elif self._stop is not None:
+            self._captured[news.address] = news
+        self._stage.redraw()
+
+    def _end(self, ended: CaptureEnded) -> None:
+        self._stop, self._has_warned = None, False
+        result = ended.result
         if result is None:
-            self._flash = "The capture was given up"
+            self._stage.flash = "The capture was given up"
         elif isinstance(result, ProfileError):
-            self.post_message(OpenText("Nothing was captured", partial(_error_lines, result)))
+            lines = partial(_error_lines, result)
+            self._stage.open(Reader(self._stage.look, "Nothing was captured", lines))
         else:
-            self.path, self._has_moved = message.logdir, True
-            self.load(Request(message.logdir, os.path.basename(result.run_path)))
+            self._shown.path, self._shows_demo = ended.logdir, False
+            self._shown.load(Request(ended.logdir, os.path.basename(result.run_path)))
             failed = f"; {counted(len(result.failed), 'address', 'addresses')} gave none" if result.failed else ""
-            self._flash = f"Captured {counted(len(result.written), 'host')}{failed} into {_shortened(result.run_path)}"
-        self.redraw_chrome()
+            captured = f"Captured {counted(len(result.written), 'host')}{failed}"
+            self._stage.flash = f"{captured} into {_shortened(result.run_path)}"
 
     @property
-    def capture_words(self) -> str:
+    def words(self) -> str:
         """The count-down, for the footer."""
         moved = self._captured.values()
         traced = [
@@ -215,7 +195,7 @@ class CapturingApp(JumpingApp):
         ]
         stages = [progress.stage for progress in moved if progress.stage not in ("written", "failed")]
         hosts = f" {counted(len(moved), 'address', 'addresses')}" if len(moved) > 1 else ""
-        if self._capture_stop is not None and self._capture_stop.is_requested:
+        if self._stop is not None and self._stop.is_requested:
             return "Ending the capture; Esc again gives it up"
         if traced:
             return f"Tracing{hosts}, {max(traced) / 1000:.1f} s left; Esc ends it and keeps what was traced"

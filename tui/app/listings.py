@@ -1,26 +1,47 @@
-"""What the lists and texts above the page say: runs, hosts, notes, help. Pure."""
+"""What the header, lists and texts around the page say: runs, hosts, notes, help. Pure."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.tui.app.actions import ACTIONS, Situation, key_of
 from tpuprof.tui.draw.format import age, size
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.overview.drawing import notes
-from tpuprof.tui.pages.overview.headline import verdict
-from tpuprof.tui.widgets.actions import ACTIONS, Situation, key_of
-from tpuprof.tui.widgets.chrome import Heading
+from tpuprof.tui.pages import TABS
+from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.widgets.chrome import APP_NAME, cells, pad
 from tpuprof.tui.widgets.popup import Choice
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.pages.overview.model import Overview
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the header says.
+
+    Attributes:
+        run: the run's name, or the path that was asked for.
+        facts: short phrases on run, host and device; the first ones stay longest when there is little room.
+        badge: a warning in capitals, or empty.
+        note_count: notes and problems.
+        tab: name of the tab that is shown.
+        notes_key: opens the notes.
+    """
+
+    run: str
+    facts: tuple[str, ...] = ()
+    badge: str = ""
+    note_count: int = 0
+    tab: str = TABS[0].name
+    notes_key: str = "w"
 
 
 def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
@@ -53,7 +74,7 @@ def heading(
     run: Run | None,
     host: str | None,
     page: Overview | None,
-    tab: int,
+    tab: str,
     new_run: Run | None = None,
 ) -> Heading:
     """What the header says; `new_run` is one that has come and that a key opens."""
@@ -100,9 +121,10 @@ def note_lines(
     page: Overview | None,
     problems: Sequence[Problem],
     first: tuple[str, str],
+    verdict: Sequence[Line],
+    unknown: Sequence[Line],
     width: int,
     glyphs: Glyphs,
-    words: Sequence[Line] = (),
 ) -> list[Line]:
     """The tab's own note, the verdict in full, what is wrong and what to do about it, what the profile cannot tell."""
     hints = {problem.sentence: problem.hint for problem in problems}
@@ -114,15 +136,13 @@ def note_lines(
             lines += wrap(paragraph, width, "text", glyphs)
         lines.append(fit([], width, glyphs))
     if page is not None:
-        lines += [fit([("Verdict", "title")], width, glyphs), *(words or verdict(page, width, glyphs))]
+        lines += [fit([("Verdict", "title")], width, glyphs), *verdict]
         lines += [fit([], width, glyphs), fit([("Notes", "title")], width, glyphs)]
     for sentence in sentences(page, problems):
         lines += wrap(sentence, width, "text", glyphs, [(" ! ", "warn")])
         if hints.get(sentence):
             lines += wrap(hints[sentence], width, "dim", glyphs, [("   try: ", "key")])
-    if page is not None:
-        lines += notes(replace(page, warnings=()), width, glyphs)
-    return lines
+    return [*lines, *unknown]
 
 
 def help_lines(
@@ -140,3 +160,58 @@ def help_lines(
     if meaning:
         lines += [fit([], width, glyphs), fit([("What the numbers mean", "title")], width, glyphs), *meaning]
     return lines
+
+
+def header_lines(heading: Heading, width: int, glyphs: Glyphs) -> list[AnyLine]:
+    """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
+    return [_place(heading, width, glyphs), _tabs(heading, width)]
+
+
+def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
+    ascii_only = glyphs.name == "ascii"
+    left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if width >= 70 else [(" ", "bar")]
+    room = width - 1
+    name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), glyphs)
+    left.append((name, "bar.strong"))
+    for fact in heading.facts:
+        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
+        if cells(left) + len(words) <= room:
+            left.append((words, "bar"))
+    return pad(left, width, "bar")
+
+
+def _tabs(heading: Heading, width: int) -> AnyLine:
+    left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
+    badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
+    count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
+    long: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} {word} ", "warn")] if count else []
+    short: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} ", "warn")] if count else []
+    for right in ([*badge, *long], [*badge, *short], badge or short):
+        gap = width - cells(left) - cells(right)
+        if gap >= 0:
+            return pad([*left, (" " * gap, "tab"), *right], width, "tab")
+    return pad(left, width, "tab")
+
+
+def tab_at(x: int, tab: str, width: int) -> str | None:
+    """Name of the tab in column `x`."""
+    begin = 0
+    for name, spans in _tab_spans(tab, width):
+        end = begin + cells(spans)
+        if begin <= x < end and name is not None:
+            return name
+        begin = end
+    return None
+
+
+def _tab_spans(shown: str, width: int) -> list[tuple[str | None, list[AnySpan]]]:
+    """Spans of each tab, and of the blanks between them."""
+    parts: list[tuple[str | None, list[AnySpan]]] = [(None, [(" ", "tab")])]
+    for number, tab in enumerate(TABS, 1):
+        title = tab.title if width >= 100 else tab.short_title
+        if tab.name == shown:
+            parts.append((tab.name, [(f" {number} {title} ", "tab.active")]))
+        else:
+            parts.append((tab.name, [(f" {number}", "tab.key"), (f" {title} ", "tab")]))
+        parts.append((None, [(" ", "tab")]))
+    return parts

@@ -1,4 +1,4 @@
-"""Loading on a worker thread: from a path to runs to a page, told to the screen by messages alone.
+"""Loading on a worker thread: from a path to runs to pages, told to the screen by messages alone.
 
 numpy, protobuf and the parsers are imported here, on the thread, when the first screen already stands.
 """
@@ -9,104 +9,83 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.tui.app.messages import (
-    FlowsReady,
-    FrameworkOpsReady,
-    HostsReady,
-    InputReady,
-    LoadDone,
-    LoadFailed,
-    LoadMessage,
-    LoadProgress,
-    MemoryProfileReady,
-    MemoryReady,
-    OpsReady,
-    OverviewReady,
-    RunsFound,
-    TimelineReady,
-)
+from tpuprof.tui.pages import TABS, load_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.progress import Progress
-    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
-    from tpuprof.parsers.pages.hosts.model import HostsPage
-    from tpuprof.parsers.pages.input.model import InputPipelinePage
-    from tpuprof.parsers.pages.memory import CompiledModules
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
-    from tpuprof.parsers.pages.ops.roofline import RooflinePage
-    from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.timeline.model import Timeline
-    from tpuprof.parsers.timeline.read.flows import Flows
-    from tpuprof.tui.pages.memory.modules import MemoryPages
-    from tpuprof.tui.pages.ops.shelf import OpPages
+    from tpuprof.parsers.session.pages import Pages
 
 PROGRESS_SECONDS = 0.15
 """At most one progress message in this time, however fast chunks come."""
 
 _ESTIMATE_FROM_SECONDS = 0.5
 
-PageName = Literal["overview", "input", "ops", "timeline", "memory", "hosts"]
+
+@dataclass(frozen=True, slots=True)
+class LoadNews:
+    """Something about load number `generation`; news of an older load are ignored."""
+
+    generation: int
 
 
-class Pages(Protocol):
-    """What the screen needs of a session (`parsers.session.session.Session`)."""
+@dataclass(frozen=True, slots=True)
+class RunsFound(LoadNews):
+    """The path led to these runs, and this one is being read."""
 
-    def overview(self, host: str | None = None) -> Overview:
-        """The overview of one host, or of all merged."""
-
-    def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
-        """The input pipeline."""
-
-    def op_profile(self, host: str | None = None, with_idle: bool = True) -> OpProfilePage:
-        """The op profile's trees."""
-
-    def framework_ops(self, host: str | None = None) -> FrameworkOpsPage:
-        """Framework ops, on the device and on the host."""
-
-    def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
-        """The roofline."""
-
-    def modules(self, host: str | None = None) -> tuple[HloModules, ...]:
-        """The HLO modules."""
-
-    def timeline(self, host: str | None = None) -> Timeline:
-        """All events of one host."""
-
-    def flows(self, timeline: Timeline) -> Flows:
-        """What leads from event to event."""
-
-    def memory(self, host: str | None = None) -> CompiledModules:
-        """The compiled modules."""
-
-    def memory_profile(self, host: str | None = None) -> MemoryProfilePage:
-        """What the allocators reported."""
-
-    def module_runs(self, host: str | None = None) -> tuple[ModuleRuns, ...]:
-        """Runs of compiled modules on the devices."""
-
-    def hosts(self) -> HostsPage:
-        """The hosts compared."""
+    logdir: Logdir
+    run: Run
 
 
-@runtime_checkable
-class PartialPages(Protocol):
-    """Pages of which the overview is known before all hosts are read (`parsers.session.session.Session`)."""
+@dataclass(frozen=True, slots=True)
+class LoadProgress(LoadNews):
+    """How far decoding is, and how many seconds it will take yet (None where that is too early to say)."""
 
-    def overview_as_read(self, host: str | None, on_partial: Callable[[Overview, int, int], None]) -> Overview:
-        """The overview; before that, now and then, one of the hosts read so far, their number, and of how many."""
+    progress: Progress
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageReady(LoadNews):
+    """A part of a page of a run is there, of one host or (None) of all.
+
+    Attributes:
+        page: name of the page, in the registry.
+        part: which part of it, as its `load` calls it.
+        payload: what its view shows.
+    """
+
+    run: Run
+    host: str | None
+    page: str
+    part: str
+    payload: Any
+
+    @property
+    def is_partial(self) -> bool:
+        """More hosts are being read; other news follow."""
+        return self.part == "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDone(LoadNews):
+    """Everything that was asked for is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed(LoadNews):
+    """The load came to nothing, for a reason that a user can understand."""
+
+    error: ProfileError
 
 
 ProgressCallback = Callable[["Progress"], None]
-OpenSession = Callable[["Run", ProgressCallback, Callable[[], bool]], Pages]
+OpenSession = Callable[["Run", ProgressCallback, Callable[[], bool]], "Pages"]
 FindRuns = Callable[[str], "Logdir"]
-Post = Callable[[LoadMessage], object]
+Post = Callable[[LoadNews], object]
 
 
 def find_runs(path: str) -> Logdir:
@@ -116,22 +95,13 @@ def find_runs(path: str) -> Logdir:
     return open_logdir(path)
 
 
-def open_session(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
-    """`parsers.session.session.Session`, imported when called."""
+def open_session(
+    run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool], scheduler: str | None = None
+) -> Pages:
+    """`parsers.session.session.Session`, imported when called; a Dask scheduler's workers may read the hosts."""
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - brings numpy and protobuf
 
-    return Session(run, on_progress, is_cancelled)
-
-
-def open_scheduled(scheduler: str) -> OpenSession:
-    """How to open runs whose hosts are read by the workers of a Dask scheduler."""
-
-    def opened(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
-        from tpuprof.parsers.session.session import Session  # noqa: PLC0415 - brings numpy and protobuf
-
-        return Session(run, on_progress, is_cancelled, scheduler=scheduler)
-
-    return opened
+    return Session(run, on_progress, is_cancelled, scheduler=scheduler)
 
 
 def find_hlo(path: str) -> Logdir:
@@ -141,61 +111,11 @@ def find_hlo(path: str) -> Logdir:
     return open_hlo(path)
 
 
-def open_hlo_session(device: str | None) -> OpenSession:
-    """How to open compiled modules without a profile, for a type of TPU."""
+def open_hlo_session(run: Run, *_: object, device: str | None = None) -> Pages:
+    """How compiled modules without a profile are opened, for a type of TPU."""
+    from tpuprof.parsers.session.hlo import HloSession  # noqa: PLC0415
 
-    def opened(run: Run, on_progress: ProgressCallback, is_cancelled: Callable[[], bool]) -> Pages:
-        from tpuprof.parsers.session.hlo import HloSession  # noqa: PLC0415
-
-        return HloSession(run, device)
-
-    return opened
-
-
-def op_pages(pages: Pages, host: str | None) -> OpPages:
-    """What the ops tab shows at first."""
-    from tpuprof.tui.pages.ops.shelf import OpPages  # noqa: PLC0415 - when it is asked for
-
-    for module in (
-        "parsers.ops.filter",
-        "parsers.pages.ops.details",
-        "tui.pages.ops.fields.framework_ops",
-        "tui.draw.source_lines",
-    ):
-        import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
-    return OpPages(
-        profile=pages.op_profile(host),
-        profile_without_idle=pages.op_profile(host, with_idle=False),
-        roofline=pages.roofline(host),
-        roofline_without_feeds=pages.roofline(host, with_infeed=False),
-        modules=pages.modules(host),
-    )
-
-
-def timeline_of(pages: Pages, host: str | None) -> Timeline:
-    """What the timeline tab shows."""
-    timeline = pages.timeline(host)
-    # what takes a while, and what keys need later, is made and read here, and not on the screen's thread
-    for module in (
-        "tui.pages.timeline.draw.frame",
-        "tui.pages.timeline.popup",
-        "tui.pages.timeline.draw.event_details",
-    ):
-        import_module(f"tpuprof.{module}")
-    from tpuprof.parsers.timeline.windows import prepare  # noqa: PLC0415
-
-    prepare(timeline)
-    return timeline
-
-
-def memory_pages(pages: Pages, host: str | None) -> MemoryPages:
-    """What the memory tab shows at first: all modules, and the one with the largest peak."""
-    from tpuprof.tui.pages.memory.modules import MemoryPages  # noqa: PLC0415 - when it is asked for
-
-    import_module(
-        "tpuprof.tui.pages.memory.module_view"
-    )  # what the screen needs at once is read here, not on its thread
-    return MemoryPages.of(pages.memory(host))
+    return HloSession(run, device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +127,14 @@ class Request:
         run_name: which run, by name or the beginning of one; None for the newest.
         host: which host of it; None for all merged.
         logdir: the runs, where they are known already; None to look for them (again).
-        pages: what of it, in this order.
+        pages: names of what of it to read, in this order.
     """
 
     path: str
     run_name: str | None = None
     host: str | None = None
     logdir: Logdir | None = None
-    pages: tuple[PageName, ...] = ("overview",)
+    pages: tuple[str, ...] = (TABS[0].name,)
 
 
 @dataclass(slots=True)
@@ -264,10 +184,10 @@ class Loader:
         """Whether a load is under way that nobody cancelled."""
         return self._job is not None and not self._job.is_settled and not self._job.cancelled.is_set()
 
-    def is_current(self, message: LoadMessage) -> bool:
+    def is_current(self, news: LoadNews) -> bool:
         """Whether a message is from the newest load and that one was not cancelled; others are out of date."""
         job = self._job
-        return job is not None and message.generation == job.generation and not job.cancelled.is_set()
+        return job is not None and news.generation == job.generation and not job.cancelled.is_set()
 
     def settle(self) -> None:
         """The screen has got a page or an error: nothing more is awaited."""
@@ -306,36 +226,12 @@ class Loader:
         self._tell(job, RunsFound(job.generation, logdir, run))
         pages = self._opened(job, run).pages
         for name in request.pages:
-            if name == "overview":
-                self._tell(job, OverviewReady(job.generation, run, request.host, self._overview(job, run, pages)))
-            elif name == "hosts":
-                import_module("tpuprof.tui.pages.hosts.drawing")  # what the screen needs at once is read here
-                self._tell(job, HostsReady(job.generation, pages.hosts()))
-            elif name == "input":
-                self._tell(job, InputReady(job.generation, pages.input_pipeline(request.host)))
-            elif name == "timeline":
-                timeline = timeline_of(pages, request.host)
-                self._tell(job, TimelineReady(job.generation, timeline))
-                self._tell(job, FlowsReady(job.generation, pages.flows(timeline)))
-            elif name == "memory":
-                self._tell(job, MemoryReady(job.generation, memory_pages(pages, request.host)))
-                over_time = pages.memory_profile(request.host)
-                self._tell(job, MemoryProfileReady(job.generation, over_time, pages.module_runs(request.host)))
-            else:
-                self._tell(job, OpsReady(job.generation, op_pages(pages, request.host)))
-                self._tell(job, FrameworkOpsReady(job.generation, pages.framework_ops(request.host)))
+
+            def tell(part: str, payload: object, page: str = name) -> None:
+                self._tell(job, PageReady(job.generation, run, request.host, page, part, payload))
+
+            load_of(name)(pages, run, request.host, tell)
         self._tell(job, LoadDone(job.generation))
-
-    def _overview(self, job: Job, run: Run, pages: Pages) -> Overview:
-        """The overview of all hosts; that of the first ones is told meanwhile."""
-        host = job.request.host
-        if not isinstance(pages, PartialPages):
-            return pages.overview(host)
-
-        def tell(page: Overview, done: int, total: int) -> None:
-            self._tell(job, OverviewReady(job.generation, run, host, page, hosts_done=done, hosts_total=total))
-
-        return pages.overview_as_read(host, tell)
 
     def _opened(self, job: Job, run: Run) -> _OpenRun:
         """The session of a run: the kept one where it is the same run and no other thread still uses it."""
@@ -349,15 +245,15 @@ class Loader:
         self._kept = opened
         return opened
 
-    def _tell(self, job: Job, message: LoadMessage) -> None:
+    def _tell(self, job: Job, news: LoadNews) -> None:
         if not job.cancelled.is_set():
-            self._post(message)
+            self._post(news)
 
 
 class _Meter:
     """Thins out progress by time and estimates what is left."""
 
-    def __init__(self, job: Job, tell: Callable[[Job, LoadMessage], None], clock: Callable[[], float]) -> None:
+    def __init__(self, job: Job, tell: Callable[[Job, LoadNews], None], clock: Callable[[], float]) -> None:
         self.job = job
         self._tell = tell
         self._clock = clock

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import settle_terminal
 
@@ -14,14 +16,13 @@ def run_app(path: str, *, options: AppOptions) -> int:
     """
     terminal = settle_terminal(options.color, options.ascii, options.mouse)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - after the settings
-    from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_scheduled  # noqa: PLC0415
+    from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session  # noqa: PLC0415
 
     if options.only_hlo:
-        session = open_hlo_session(options.device)
+        session = partial(open_hlo_session, device=options.device)
         app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=session)
-    elif options.scheduler is not None:
-        app = TpuprofApp(path, options, terminal, open_session=open_scheduled(options.scheduler))
     else:
-        app = TpuprofApp(path, options, terminal)
+        session = partial(open_session, scheduler=options.scheduler)
+        app = TpuprofApp(path, options, terminal, open_session=session)
     app.run(mouse=terminal.mouse)
     return app.return_code or 0

@@ -12,7 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.pages import Pages
     from tpuprof.tui.report.page import CommandReport, Report
+    from tpuprof.tui.widgets.tab import Tab as View
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,73 @@ def command_named(name: str) -> CommandPage:
         KeyError: the command has none.
     """
     return {page.name: page for page in COMMAND_PAGES}[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A page's tab on the screen.
+
+    Attributes:
+        name: what findings and other tabs call it.
+        title: in the bar of tabs.
+        short_title: the same in a word, where there is little room.
+        view: the module under `tui.pages` and the class of the widget in it.
+        load: the module under `tui.pages` whose `load` reads what the tab shows.
+    """
+
+    name: str
+    title: str
+    short_title: str
+    view: str
+    load: str
+
+    def load_view(self) -> type[View]:
+        """The class of its widget."""
+        view: type[View] = _named(self.view)
+        return view
+
+
+TABS: tuple[Tab, ...] = (
+    Tab("overview", "Overview", "Overview", "overview.view:OverviewTab", "overview.load"),
+    Tab("input", "Input pipeline", "Input", "input.view:InputPipelineTab", "input.load"),
+    Tab("op-profile", "Op profile", "Ops", "ops.view:OpsTab", "ops.load"),
+    Tab("timeline", "Timeline", "Timeline", "timeline.view:TimelineTab", "timeline.load"),
+    Tab("memory", "Memory", "Memory", "memory.view:MemoryTab", "memory.load"),
+)
+"""All tabs, in the order of their number keys; the first one is loaded with a run, the others when they are shown."""
+
+TAB_NAMES: tuple[str, ...] = tuple(tab.name for tab in TABS)
+
+_ABOVE = {
+    "runs": "runs.popup:RunsPopup",
+    "hosts": "hosts.popup:HostsPopup",
+    "oom": "oom.screen:TriageScreen",
+    "diff": "diff.screen:DiffScreen",
+}
+"""Popups and screens that open above the tabs."""
+
+_LOADS = {**{tab.name: tab.load for tab in TABS}, "hosts": "hosts.load"}
+
+Tell = Callable[[str, object], object]
+"""Takes a part of a page, by the name that its view knows it by."""
+
+Load = Callable[["Pages", "Run", str | None, Tell], None]
+"""Reads what a view shows of a run, of one host or (None) of all, and tells each part as soon as it is there."""
+
+
+def load_above(name: str) -> type[Any]:
+    """The class of a popup or a screen that opens above the tabs."""
+    return _named(_ABOVE[name])
+
+
+def load_of(name: str) -> Load:
+    """How a tab, or what opens above the tabs, is read: to be called on a thread, as it imports the parsers."""
+    load: Load = import_module(f"{__name__}.{_LOADS[name]}").load
+    return load
+
+
+def _named(place: str) -> type[Any]:
+    """The class that a module under `tui.pages` and a name in it lead to."""
+    module, _, name = place.partition(":")
+    named: type[Any] = getattr(import_module(f"{__name__}.{module}"), name)
+    return named

@@ -7,20 +7,8 @@ from collections.abc import Callable, Sequence
 from tpuprof.tui.draw.layout import clean, fit, wrap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.line_editor import LineEditor
 from tpuprof.tui.widgets.popup import Popup, on_panel
-
-LONGEST = 4000
-"""Most characters of an answer."""
-
-_STEPS = {
-    "left": -1,
-    "right": 1,
-    "home": -LONGEST,
-    "ctrl+a": -LONGEST,
-    "end": LONGEST,
-    "ctrl+e": LONGEST,
-}
-"""Keys and by how many characters they move the cursor."""
 
 
 class Asker(Popup):
@@ -33,9 +21,10 @@ class Asker(Popup):
         foretold: what Enter will do, a sentence below the explanation.
 
     Attributes:
-        text: what is typed.
-        at: the character under the cursor, up to one past the last.
+        editor: what is typed.
     """
+
+    resizes = True
 
     def __init__(
         self,
@@ -47,8 +36,7 @@ class Asker(Popup):
         foretold: str = "",
     ) -> None:
         super().__init__(look, title)
-        self.text = text
-        self.at = len(text)
+        self.editor = LineEditor(text)
         self._explanation = tuple(explanation)
         self._foretold = foretold
         self._answered = answered
@@ -77,28 +65,10 @@ class Asker(Popup):
         if key == "escape":
             self.is_open = False
         elif key == "enter":
-            self._wrong = self._answered(self.text)
+            self._wrong = self._answered(self.editor.text)
             self.is_open = bool(self._wrong)
-        elif key in _STEPS:
-            self.at = max(0, min(len(self.text), self.at + _STEPS[key]))
-        elif key == "backspace":
-            self._replace(max(0, self.at - 1), self.at, "")
-        elif key == "delete":
-            self._replace(self.at, self.at + 1, "")
-        elif key == "ctrl+u":
-            self._replace(0, len(self.text), "")
-        elif character is not None:
-            self.paste(character)
-
-    def paste(self, text: str) -> None:
-        """Puts a text in at the cursor, on one line: what can't be printed becomes a space."""
-        line = "".join(character if character.isprintable() else " " for character in text.strip("\r\n"))
-        self._replace(self.at, self.at, line[: LONGEST - len(self.text)])
-
-    def _replace(self, first: int, end: int, text: str) -> None:
-        """Puts a text in the place of some characters, and the cursor behind it."""
-        self.text = self.text[:first] + text + self.text[end:]
-        self.at = first + len(text)
+        elif not self.editor.press(key, character) and character:
+            self.editor.paste(character)
 
     def _lines(self, width: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
@@ -114,13 +84,14 @@ class Asker(Popup):
 
     def _typed(self, width: int) -> AnyLine:
         """The text with the cursor in it; of a long one the part before the cursor, and what fits of the rest."""
+        text, cursor = self.editor.text, self.editor.cursor
         before, under, after = (
             clean(part, self.look.glyphs.name == "ascii")
-            for part in (self.text[: self.at], self.text[self.at : self.at + 1], self.text[self.at + 1 :])
+            for part in (text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :])
         )
         room = max(1, width - 4)
         before = before[max(0, len(before) - room) :]
         after = after[: room - len(before)]
-        cursor: AnySpan = (under, "panel.cursor") if under else ("_", "panel.key")
+        marked: AnySpan = (under, "panel.cursor") if under else ("_", "panel.key")
         blank = " " * (room - len(before) - len(after))
-        return ((" > ", "panel.key"), (before, "panel"), cursor, (after + blank, "panel"))
+        return ((" > ", "panel.key"), (before, "panel"), marked, (after + blank, "panel"))

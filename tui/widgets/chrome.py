@@ -1,4 +1,4 @@
-"""What surrounds a page: the header line, the tabs and the footer."""
+"""What surrounds a page: the footer, and what stands in the place of a page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle, wrap
-from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
-from tpuprof.tui.widgets.actions import TAB_NAMES
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
@@ -22,29 +21,6 @@ SMALLEST = (60, 15)
 
 _LEAST_BAR = 12
 """Cells of a progress bar beside which the hosts at work are named."""
-
-_SHORT_TAB_NAMES = ("Overview", "Input", "Ops", "Timeline", "Memory")
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """What the header says.
-
-    Attributes:
-        run: the run's name, or the path that was asked for.
-        facts: short phrases on run, host and device; the first ones stay longest when there is little room.
-        badge: a warning in capitals, or empty.
-        note_count: notes and problems.
-        tab: index of the tab that is shown.
-        notes_key: opens the notes.
-    """
-
-    run: str
-    facts: tuple[str, ...] = ()
-    badge: str = ""
-    note_count: int = 0
-    tab: int = 0
-    notes_key: str = "w"
 
 
 def is_too_small(width: int, height: int) -> bool:
@@ -58,58 +34,9 @@ def too_small_lines(width: int, height: int, glyphs: Glyphs) -> list[AnyLine]:
     return list(wrap(words, width, "text", glyphs))
 
 
-def header_lines(heading: Heading, width: int, glyphs: Glyphs) -> list[AnyLine]:
-    """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    return [_place(heading, width, glyphs), _tabs(heading, width)]
-
-
-def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
-    ascii_only = glyphs.name == "ascii"
-    left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if width >= 70 else [(" ", "bar")]
-    room = width - 1
-    name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - _width(left))), glyphs)
-    left.append((name, "bar.strong"))
-    for fact in heading.facts:
-        words = f"  {glyphs.dot}  {clean(fact, ascii_only)}"
-        if _width(left) + len(words) <= room:
-            left.append((words, "bar"))
-    return pad(left, width, "bar")
-
-
-def _tabs(heading: Heading, width: int) -> AnyLine:
-    left = [span for _, spans in _tab_spans(heading.tab, width) for span in spans]
-    badge: list[AnySpan] = [(f" {heading.badge} ", "badge"), (" ", "tab")] if heading.badge else []
-    count, word = heading.note_count, "note" if heading.note_count == 1 else "notes"
-    long: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} {word} ", "warn")] if count else []
-    short: list[AnySpan] = [(f" {heading.notes_key}", "key"), (f" {count} ", "warn")] if count else []
-    for right in ([*badge, *long], [*badge, *short], badge or short):
-        gap = width - _width(left) - _width(right)
-        if gap >= 0:
-            return pad([*left, (" " * gap, "tab"), *right], width, "tab")
-    return pad(left, width, "tab")
-
-
-def tab_at(x: int, tab: int, width: int) -> int | None:
-    """Index of the tab in column `x`."""
-    begin = 0
-    for index, spans in _tab_spans(tab, width):
-        end = begin + _width(spans)
-        if begin <= x < end and index is not None:
-            return index
-        begin = end
-    return None
-
-
-def _tab_spans(tab: int, width: int) -> list[tuple[int | None, list[AnySpan]]]:
-    names = TAB_NAMES if width >= 100 else _SHORT_TAB_NAMES
-    parts: list[tuple[int | None, list[AnySpan]]] = [(None, [(" ", "tab")])]
-    for index, name in enumerate(names):
-        if index == tab:
-            parts.append((index, [(f" {index + 1} {name} ", "tab.active")]))
-        else:
-            parts.append((index, [(f" {index + 1}", "tab.key"), (f" {name} ", "tab")]))
-        parts.append((None, [(" ", "tab")]))
-    return parts
+def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
+    """The rule between a list and what stands beside it."""
+    return [((f" {glyphs.vertical} ", "rule"),)] * height
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +54,7 @@ def keys_line(keys: Sequence[FootKey], width: int) -> AnyLine:
     last: list[AnySpan] = [(text, key) for text, key in tail]  # type: ignore[misc]
     for at in keys[:-1]:
         group: list[AnySpan] = [(" ", "bar"), (at.key, "bar.key"), (f" {at.label} ", "bar.dim")]
-        if _width(spans) + _width(group) + _width(last) > width:
+        if cells(spans) + cells(group) + cells(last) > width:
             break
         spans += group
     return pad([*spans, *last], width, "bar")
@@ -146,7 +73,7 @@ def prompt_line(text: str, found: str, width: int, glyphs: Glyphs) -> AnyLine:
     left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.name == "ascii"), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
-    gap = max(1, width - _width(left) - _width(right))
+    gap = max(1, width - cells(left) - cells(right))
     return pad([*left, (" " * gap, "bar"), *right], width, "bar")
 
 
@@ -158,7 +85,7 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
     figures = f"{sizes}  {events(progress.events_done)} events"
     left = "" if seconds_left is None else f"  {wait(seconds_left)} left"
     tail: list[AnySpan] = [("  Esc", "bar.key"), (" cancels ", "bar.dim")]
-    room = width - len(host) - len(figures) - len(left) - _width(tail) - 1
+    room = width - len(host) - len(figures) - len(left) - cells(tail) - 1
     if room < 0:
         figures, room = sizes, room + len(figures) - len(sizes)
     each = _hosts_at_work(progress, room - _LEAST_BAR, glyphs)
@@ -216,5 +143,6 @@ def pad(spans: Sequence[AnySpan], width: int, key: AnyKey) -> AnyLine:
     return tuple(line)
 
 
-def _width(spans: Sequence[AnySpan]) -> int:
+def cells(spans: Sequence[AnySpan]) -> int:
+    """Cells that spans take."""
     return sum(len(text) for text, _ in spans)

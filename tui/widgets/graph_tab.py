@@ -9,7 +9,6 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 from textual.events import Resize
 
 from tpuprof.tui.draw.columns import Frame
-from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import Searching, State
@@ -53,9 +52,6 @@ class GraphTab(Tab, Generic[P]):
 
     TITLES: ClassVar[Mapping[Panel, str]] = {}
     """What a finding, op or step is called where it is shown in full."""
-
-    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """What the figures are called and mean, for help."""
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
@@ -138,11 +134,12 @@ class GraphTab(Tab, Generic[P]):
         self._op = names.index(before[self._op]) if is_kept else 0
         self._matches, self._match = (), -1
 
-    def show_step(self, name: str) -> None:
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, where there is one."""
         index = step_at(self._page.steps, name) if self._page is not None else None
         if index is not None:
             self._go(Place("steps", index))
+        return ""
 
     def _go(self, place: Place) -> None:
         """Moves the cursor."""
@@ -212,13 +209,6 @@ class GraphTab(Tab, Generic[P]):
         self._match = (self._match + direction) % len(self._matches)
         self._go(self._matches[self._match])
         return f"match {self._match + 1} of {len(self._matches)}"
-
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """What the figures of the page mean."""
-        lines: list[Line] = []
-        for name, meaning in self.MEANINGS:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
-        return lines
 
 
 def found(matches: Sequence[Place]) -> str:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
-from textual.events import Resize
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -173,6 +173,43 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         while end > begin and a[end - 1] == b[end - 1]:
             end -= 1
         return begin, end
+
+
+class PointedCanvas(LineCanvas):
+    """A canvas whose owner is told where the mouse points, and how the wheel turns where it wants to know.
+
+    Args:
+        clicked: called with the column and the line that were clicked.
+        scrolled: called with 1 for down and -1 for up.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        drawing: Drawing,
+        clicked: Callable[[int, int], None],
+        scrolled: Callable[[int], None] = lambda _: None,
+        *,
+        background: AnyKey = "text",
+        id: str | None = None,
+    ) -> None:
+        super().__init__(look, drawing, background=background, id=id)
+        self._clicked = clicked
+        self._scrolled = scrolled
+
+    def on_click(self, event: Click) -> None:
+        """The mouse points at a cell."""
+        self._clicked(event.x, event.y)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel."""
+        event.stop()
+        self._scrolled(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        event.stop()
+        self._scrolled(-1)
 
 
 def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "text") -> Strip:

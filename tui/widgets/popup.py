@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.geometry import Region, Size
@@ -69,8 +69,11 @@ class Popup:
 
     Attributes:
         passes: keys that close it and mean what they mean on the page.
+        resizes: a key may change how many rows it has.
         is_typing: keys are typed into it as text.
     """
+
+    resizes: ClassVar[bool] = False
 
     def __init__(self, look: Look, title: str, passes: tuple[str, ...] = ()) -> None:
         self.look = look
@@ -217,6 +220,8 @@ class PopupLayer(LineCanvas):
             return
         if popup.is_open:
             self.redraw()
+            if popup.resizes:
+                self.fit(popup.screen_size)
         else:
             self._popup = None
             self.styles.offset = (0, -self.size.height)

@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 from textual.message import Message
 
-from tpuprof.tui.draw.layout import fit
+from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.actions import MOTION_HELP
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import LineCanvas
+from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.states import State
+
+MOTION_HELP: tuple[tuple[str, str], ...] = (
+    ("j k, down up", "Next, previous op"),
+    ("l h, right left", "Next, previous step"),
+    ("g G, Home End", "First, last one"),
+    ("PgDn PgUp", "One screen down, up"),
+    ("ctrl+d ctrl+u", "Half a screen down, up"),
+    ("Enter", "Details of the op or step"),
+)
+"""The motions for people, where a tab says nothing else."""
+
+
+Payload: TypeAlias = Any
+"""A part of a page: each tab knows what its own parts are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Where another tab has more on what is under the cursor.
+
+    Attributes:
+        tab: name of the tab.
+        what: what to go to there, such as "op" or "step"; empty where the tab itself is all.
+        name: of the op or step.
+        program: id of the op's program; None where that is not known.
+    """
+
+    tab: str
+    what: str = ""
+    name: str = ""
+    program: int | None = None
 
 
 class Tab(LineCanvas):
     """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
+
+    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """What the figures are called and mean, for help."""
+    NAME_CELLS: ClassVar[int] = 13
+    """Cells of what they are called."""
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -26,6 +65,12 @@ class Tab(LineCanvas):
     def has_page(self) -> bool:
         """Whether it shows figures."""
         return False
+
+    def show(self, part: str, payload: Payload) -> str | None:
+        """Shows a part of its page, as its `load` told it; says what came of it, None to leave what was said before."""
+
+    def show_state(self, state: State) -> None:
+        """Shows what is going on instead of a page."""
 
     @property
     def selection(self) -> str | None:
@@ -77,6 +122,27 @@ class Tab(LineCanvas):
         """Does one of `commands`; says what came of it, or nothing."""
         return ""
 
+    def jump(self, command: str) -> Jump | None:
+        """To where one of `commands` leads; None for what the tab does by itself."""
+        return None
+
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
+        """Goes to what a `Jump` leads to, now or when the page is there; says what is not."""
+        return ""
+
+    def rule_place(self, width: int) -> tuple[int, int] | None:
+        """Column and line from which on a rule parts a list from what stands beside it; None without one."""
+        return None
+
+    def unknown_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the profile cannot tell, for the notes."""
+        return []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it shows all that its last keys asked for; what takes long may wait until the cursor rests."""
+        return True
+
     @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
         """Title and text of what Enter opens on what is under the cursor."""
@@ -107,16 +173,27 @@ class Tab(LineCanvas):
 
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the numbers on this tab mean."""
-        return []
+        lines: list[Line] = []
+        for name, meaning in self.MEANINGS:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
+        return lines
 
 
-class OpenText(Message):
-    """A text is to be opened above the page."""
+class OpenPopup(Message):
+    """Something is to be opened above the page."""
 
-    def __init__(self, title: str, lines: Callable[[int, Glyphs], list[Line]]) -> None:
+    def __init__(self, popup: Popup) -> None:
         super().__init__()
-        self.title = title
-        self.lines = lines
+        self.popup = popup
+
+
+class OpenScreen(Message):
+    """A screen of the registry of pages is to be opened, which shows `content`."""
+
+    def __init__(self, name: str, content: object) -> None:
+        super().__init__()
+        self.name = name
+        self.content = content
 
 
 class Pointed(Message):

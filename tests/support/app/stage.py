@@ -34,13 +34,19 @@ from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_
 from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, op_profile_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.pages import Pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loader import Pages, ProgressCallback
+from tpuprof.tui.app.loader import ProgressCallback
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.input.view import InputPipelineTab
+from tpuprof.tui.pages.memory.view import MemoryTab
+from tpuprof.tui.pages.ops.view import OpsTab
+from tpuprof.tui.pages.overview.view import OverviewTab
+from tpuprof.tui.pages.timeline.view import TimelineTab
 from tpuprof.tui.terminal.detect import detect
 
 GOLDEN = Path(__file__).parents[2] / "tui" / "golden"
@@ -206,6 +212,41 @@ def make_app(
     )
 
 
+def overview_tab(app: TpuprofApp) -> OverviewTab:
+    """The tab of that name."""
+    tab = app.main.tabs["overview"]
+    assert isinstance(tab, OverviewTab)
+    return tab
+
+
+def input_tab(app: TpuprofApp) -> InputPipelineTab:
+    """The tab of that name."""
+    tab = app.main.tabs["input"]
+    assert isinstance(tab, InputPipelineTab)
+    return tab
+
+
+def ops_tab(app: TpuprofApp) -> OpsTab:
+    """The tab of that name."""
+    tab = app.main.tabs["op-profile"]
+    assert isinstance(tab, OpsTab)
+    return tab
+
+
+def timeline_tab(app: TpuprofApp) -> TimelineTab:
+    """The tab of that name."""
+    tab = app.main.tabs["timeline"]
+    assert isinstance(tab, TimelineTab)
+    return tab
+
+
+def memory_tab(app: TpuprofApp) -> MemoryTab:
+    """The tab of that name."""
+    tab = app.main.tabs["memory"]
+    assert isinstance(tab, MemoryTab)
+    return tab
+
+
 @asynccontextmanager
 async def on_stage(app: TpuprofApp, width: int = 80, height: int = 24) -> AsyncIterator[Pilot[None]]:
     """Runs the app until its first page, or whatever it shows instead, is there."""
@@ -221,7 +262,7 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
     await pilot.pause()
     assert isinstance(pilot.app, TpuprofApp)
-    while pilot.app.ops.card_is_late:
+    while not pilot.app.main.tabs["op-profile"].is_settled:
         await asyncio.sleep(0.01)
         await pilot.pause()
     await pilot.app.workers.wait_for_complete()  # what the card wanted

@@ -42,9 +42,9 @@ def play(logdir: Path | str, act: Act, options: AppOptions | None = None) -> Non
 
 async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
     """Types addresses into the question."""
-    if app.popups.popup is None:
+    if app.main.popups.popup is None:
         await pilot.press("C")
-    assert isinstance(app.popups.popup, Asker)
+    assert isinstance(app.main.popups.popup, Asker)
     await pilot.press("ctrl+u", *("space" if key == " " else key for key in text), "enter")
 
 
@@ -52,16 +52,16 @@ def test_a_new_run_is_opened(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 50")
-            await until(pilot, lambda: not app.is_capturing)
+            await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
-        assert app.run_shown is not None
-        assert app.run_shown.name != "2020_01_01_00_00_00"
+        assert app.main.shown.run is not None
+        assert app.main.shown.run.name != "2020_01_01_00_00_00"
         assert "newest of 2 runs" in frame(app)
-        assert "Captured 1 host into " in frame(app) and app.run_shown.name in frame(app).splitlines()[-1]
+        assert "Captured 1 host into " in frame(app) and app.main.shown.run.name in frame(app).splitlines()[-1]
         assert len(list((logdir / "plugins" / "profile").iterdir())) == 2
         await pilot.press("C")
-        assert isinstance(app.popups.popup, Asker)
-        assert app.popups.popup.text == f"{server.address} 50", "what was asked last stands there"
+        assert isinstance(app.main.popups.popup, Asker)
+        assert app.main.popups.popup.editor.text == f"{server.address} 50", "what was asked last stands there"
         check_cells(app)
 
     play(logdir, act)
@@ -75,12 +75,12 @@ def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Path) ->
             await pilot.press("q")
             assert app.is_running and "q again leaves without it, Esc ends and keeps it" in frame(app)
             await pilot.press("C")
-            assert app.popups.popup is None, "one at a time"
+            assert app.main.popups.popup is None, "one at a time"
             await pilot.press("escape")
-            await until(pilot, lambda: not app.is_capturing)
+            await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
-        assert app.run_shown is not None
-        assert app.run_shown.name != "2020_01_01_00_00_00"
+        assert app.main.shown.run is not None
+        assert app.main.shown.run.name != "2020_01_01_00_00_00"
 
     play(logdir, act)
 
@@ -100,12 +100,12 @@ def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: 
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await ask(app, pilot, text)
         await settled(pilot)
-        assert isinstance(app.popups.popup, Asker)
+        assert isinstance(app.main.popups.popup, Asker)
         assert said in " ".join(line.strip(" │") for line in frame(app).splitlines()).replace("  ", " ")
         check_cells(app)
         await pilot.press("escape")
-        assert app.popups.popup is None
-        assert not app.is_capturing
+        assert app.main.popups.popup is None
+        assert not app.main.captures.is_under_way
 
     play(logdir, act)
 
@@ -113,12 +113,12 @@ def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: 
 def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await ask(app, pilot, "localhost:1 10")
-        await until(pilot, lambda: not app.is_capturing)
+        await until(pilot, lambda: not app.main.captures.is_under_way)
         await settled(pilot)
         assert "No profiler server listens at localhost:1." in frame(app)
         assert "jax.profiler.start_server(1)" in frame(app)
-        assert app.run_shown is not None
-        assert app.run_shown.name == "2020_01_01_00_00_00"
+        assert app.main.shown.run is not None
+        assert app.main.shown.run.name == "2020_01_01_00_00_00"
 
     play(logdir, act)
 
@@ -152,18 +152,18 @@ def test_the_second_q_leaves_a_capture(logdir: Path) -> None:
 def test_the_line_is_edited(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("C", "ctrl+u")
-        popup = app.popups.popup
+        popup = app.main.popups.popup
         assert isinstance(popup, Asker)
         app.post_message(Paste("tpu-7:9012\r\n"))
         await until(pilot, lambda: "> tpu-7:9012_" in frame(app))
         await pilot.press("left", "backspace", "home", "x", "right", "delete", "end", "left", "left", "9")
-        assert (popup.text, popup.at) == ("xtu-7:9902", 8)
+        assert (popup.editor.text, popup.editor.cursor) == ("xtu-7:9902", 8)
         assert "> xtu-7:9902" in frame(app)
         await pilot.press("escape")
         app.post_message(Paste("lost"))
         await pilot.press("C")
-        assert isinstance(app.popups.popup, Asker)
-        assert "lost" not in app.popups.popup.text
+        assert isinstance(app.main.popups.popup, Asker)
+        assert "lost" not in app.main.popups.popup.editor.text
 
     play(logdir, act)
 
@@ -187,18 +187,18 @@ def test_the_question_says_where_the_run_will_lie(
 ) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("C")
-        asker = app.popups.popup
+        asker = app.main.popups.popup
         assert isinstance(asker, Asker)
         lines = ["".join(text for text, _ in line).strip() for line in asker.rows(0, 40, 400)]
         assert said.format(logdir=logdir, here=here) in lines
         assert "Writes to" in frame(app) and "/plugins/profile" in frame(app)
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 50")
-            await until(pilot, lambda: not app.is_capturing)
+            await until(pilot, lambda: not app.main.captures.is_under_way)
             await settled(pilot)
         folder = logdir if "{logdir}" in said else here
         (written,) = (path for path in folder.glob("plugins/profile/*") if path != old)
-        assert app.run_shown is not None and app.run_shown.name.endswith(written.name)
+        assert app.main.shown.run is not None and app.main.shown.run.name.endswith(written.name)
         assert written.name in frame(app).splitlines()[-1]
 
     old = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
@@ -225,11 +225,11 @@ def test_leaving_ends_a_capture(logdir: Path) -> None:
 def test_the_words_of_each_stage(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         def words(*stages: Stage) -> str:
-            app._captured = {
+            app.main.captures._captured = {
                 str(at): CaptureProgress(str(at), stage, 1500 if stage == "tracing" else None, 2000)
                 for at, stage in enumerate(stages)
             }
-            return app.capture_words
+            return app.main.captures.words
 
         assert words() == "Connecting; Esc gives it up"
         assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps what was traced"
@@ -252,6 +252,6 @@ def test_the_line_is_in_sight_on_the_smallest_screen() -> None:
 @pytest.mark.parametrize(("inside", "where"), [(True, "logdir"), (False, ".")])
 def test_where_a_run_is_written(logdir: Path, inside: bool, where: str) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert app.where_to_write[0] == (str(logdir) if where == "logdir" else where)
+        assert app.main.captures.where_to_write[0] == (str(logdir) if where == "logdir" else where)
 
     play(logdir, act, AppOptions(demo=not inside))

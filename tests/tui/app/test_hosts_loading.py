@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.support.app.stage import LOGDIR, OpsSession, make_app, until
+from tests.support.app.stage import LOGDIR, OpsSession, make_app, overview_tab, until
 from tests.support.made.many_hosts import straggling_page
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.app.loader import Loader, PartialPages, Request
-from tpuprof.tui.app.messages import HostsReady, LoadDone, LoadMessage, OverviewReady
+from tpuprof.parsers.session.pages import PartialPages
+from tpuprof.tui.app.loader import LoadDone, Loader, LoadNews, PageReady, Request
 
 
 class Arriving(OpsSession):
@@ -39,36 +39,36 @@ class Arriving(OpsSession):
 
 
 def test_the_loader_posts_pages_over_the_first_hosts() -> None:
-    pages, posted = Arriving(), list[LoadMessage]()
+    pages, posted = Arriving(), list[LoadNews]()
     assert isinstance(pages, PartialPages) and not isinstance(OpsSession(), PartialPages)
     pages.let_go.set()
     loader = Loader(lambda _: LOGDIR, lambda *_: pages, posted.append)
     loader.work(loader.begin(Request("~/logs")))
-    ready = [message for message in posted if isinstance(message, OverviewReady)]
-    assert [(one.is_partial, one.hosts_done, one.hosts_total) for one in ready] == [(True, 1, 3), (False, None, None)]
-    assert "so far" in ready[0].page.warnings[0] and ready[1].page == training_overview()
+    ready = [message for message in posted if isinstance(message, PageReady)]
+    assert [(one.page, one.is_partial) for one in ready] == [("overview", True), ("overview", False)]
+    assert "so far" in ready[0].payload.warnings[0] and ready[1].payload == training_overview()
     assert isinstance(posted[-1], LoadDone)
 
 
 def test_the_loader_posts_the_hosts_compared() -> None:
-    posted: list[LoadMessage] = []
+    posted: list[LoadNews] = []
     loader = Loader(lambda _: LOGDIR, lambda *_: Arriving(), posted.append)
     loader.work(loader.begin(Request("~/logs", pages=("hosts",))))
-    assert [one.page.straggler for one in posted if isinstance(one, HostsReady)] == [2]
+    assert [one.payload.straggler for one in posted if isinstance(one, PageReady)] == [2]
 
 
 def test_a_cancelled_load_posts_no_more_pages() -> None:
-    pages, posted = Arriving(), list[LoadMessage]()
+    pages, posted = Arriving(), list[LoadNews]()
 
-    def post(message: LoadMessage) -> None:
+    def post(message: LoadNews) -> None:
         posted.append(message)
-        if isinstance(message, OverviewReady):
+        if isinstance(message, PageReady):
             loader.cancel()
             pages.let_go.set()
 
     loader = Loader(lambda _: LOGDIR, lambda *_: pages, post)
     loader.work(loader.begin(Request("~/logs")))
-    assert [one.is_partial for one in posted if isinstance(one, OverviewReady)] == [True]
+    assert [one.is_partial for one in posted if isinstance(one, PageReady)] == [True]
     assert not any(isinstance(one, LoadDone) for one in posted)
 
 
@@ -78,10 +78,10 @@ def test_the_screen_shows_the_first_hosts_and_goes_on_loading() -> None:
 
     async def run() -> None:
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: app.overview.has_page)
-            assert app._loader.is_loading
+            await until(pilot, lambda: overview_tab(app).has_page)
+            assert app.main.shown.is_loading
             pages.let_go.set()
-            await until(pilot, lambda: not app._loader.is_loading)
-            assert app.overview.has_page
+            await until(pilot, lambda: not app.main.shown.is_loading)
+            assert overview_tab(app).has_page
 
     asyncio.run(run())

@@ -10,9 +10,21 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
-from tests.support.app.stage import LOGDIR, NEWEST, OLDER, ReadyPages, frame, make_app, on_stage, settled, until
+from tests.support.app.stage import (
+    LOGDIR,
+    NEWEST,
+    OLDER,
+    ReadyPages,
+    frame,
+    make_app,
+    on_stage,
+    overview_tab,
+    settled,
+    until,
+)
 from tests.support.made.pages import device_less_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.widgets.graph_tab import Place
@@ -55,12 +67,12 @@ def test_keys_that_leave_from_a_popup(key: str) -> None:
 def test_escape_goes_back_one_level_and_never_leaves() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("3", "question_mark")
-        assert app.popups.popup is not None
+        assert app.main.popups.popup is not None
         await pilot.press("escape")
-        assert app.popups.popup is None
-        assert app.tab_index == 2
+        assert app.main.popups.popup is None
+        assert app.main.tab_name == "op-profile"
         await pilot.press("escape")
-        assert app.tab_index == 0
+        assert app.main.tab_name == "overview"
         await pilot.press("escape", "escape")
         assert app.is_running
         assert not app._exit
@@ -73,7 +85,7 @@ def test_tabs() -> None:
         seen = []
         for key in ("1", "4", "tab", "tab", "shift+tab", "right_square_bracket", "left_square_bracket", "2"):
             await pilot.press(key)
-            seen.append(app.tab_index)
+            seen.append(TAB_NAMES.index(app.main.tab_name))
         assert seen == [0, 3, 4, 0, 4, 0, 4, 1]
 
     play(act)
@@ -95,7 +107,7 @@ def test_tab_waits_its_turn_and_leaves_what_is_open_alone(keys: tuple[str, ...],
         for key in keys:  # in one go, as a terminal hands on what was typed fast
             app.post_message(Key(key, key if len(key) == 1 else None))
         await pilot.pause()
-        assert app.tab_index == tab
+        assert app.main.tab_name == TAB_NAMES[tab]
         assert app.focused is None
 
     play(act)
@@ -105,7 +117,7 @@ def test_cursor_over_ops_and_steps() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         async def at(*keys: str) -> Place | None:
             await pilot.press(*keys)
-            return app.overview.place
+            return overview_tab(app).place
 
         assert await at() == Place("findings", 0), "the answer first"
         assert await at("j", "down") == Place("ops", 0)
@@ -127,7 +139,7 @@ def test_cursor_over_ops_and_steps() -> None:
 
 def test_selected_op_is_always_in_sight() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        mark = app.look.glyphs.mark
+        mark = app.main.look.glyphs.mark
         for _ in range(11):
             await pilot.press("j")
             assert sum(line.startswith(mark) for line in frame(app).splitlines()) == 1
@@ -166,12 +178,12 @@ def test_resize_keeps_cursor_and_popup() -> None:
             await pilot.resize_terminal(width, height)
             await until(pilot, lambda size=(width, height): app.screen.size == size)  # type: ignore[misc]
             await pilot.pause()
-        assert app.overview.place == Place("ops", 9)
+        assert overview_tab(app).place == Place("ops", 9)
         assert "Verdict and notes" in frame(app)
         assert all(len(line) <= 70 for line in frame(app).splitlines())
         await pilot.press("escape")
         await pilot.pause()
-        assert app.look.glyphs.mark in frame(app)
+        assert app.main.look.glyphs.mark in frame(app)
 
     play(act)
 
@@ -186,23 +198,23 @@ def test_search_counts_while_typing_and_moves() -> None:
 
         await pilot.press("slash", "1", "0")
         assert "6 steps" in footer()
-        assert app.overview.place == Place("steps", 0)
+        assert overview_tab(app).place == Place("steps", 0)
         await pilot.press("3")
         assert "1 step " in footer()
-        assert app.overview.place == Place("steps", 3)
+        assert overview_tab(app).place == Place("steps", 3)
         await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "minus")
         assert "2 ops" in footer()
         await pilot.press("enter")
-        assert app.overview.place == Place("ops", 2)
+        assert overview_tab(app).place == Place("ops", 2)
         await pilot.press("n")
         assert "match 2 of 2" in footer()
-        assert app.overview.place == Place("ops", 7)
+        assert overview_tab(app).place == Place("ops", 7)
         await pilot.press("n")
-        assert app.overview.place == Place("ops", 2)
+        assert overview_tab(app).place == Place("ops", 2)
         await pilot.press("N")
-        assert app.overview.place == Place("ops", 7)
+        assert overview_tab(app).place == Place("ops", 7)
         await pilot.press("escape", "n")
-        assert app.overview.place == Place("ops", 7), "the search has ended"
+        assert overview_tab(app).place == Place("ops", 7), "the search has ended"
 
     play(act)
 
@@ -213,8 +225,8 @@ def test_search_finds_nothing_and_says_so() -> None:
         assert "/qQ1_" in frame(app)
         assert "no match" in frame(app)
         await pilot.press("escape")
-        assert app.overview.place == Place("findings", 0)
-        assert app.tab_index == 0
+        assert overview_tab(app).place == Place("findings", 0)
+        assert app.main.tab_name == "overview"
         assert app.is_running
 
     play(act)
@@ -223,7 +235,7 @@ def test_search_finds_nothing_and_says_so() -> None:
 def test_backspace_in_an_empty_prompt_leaves_it() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", "backspace", "2")
-        assert app.tab_index == 1
+        assert app.main.tab_name == "input"
 
     play(act)
 
@@ -235,13 +247,13 @@ def test_choosing_a_run_opens_it() -> None:
     pages = ReadyPages(training_overview())
 
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert app.run_shown == NEWEST
+        assert app.main.shown.run == NEWEST
         await pilot.press("R", "j", "enter")
         await settled(pilot)
-        assert app.run_shown == OLDER
+        assert app.main.shown.run == OLDER
         assert "one of 2 runs" in frame(app)
         await pilot.press("R", "escape")
-        assert app.run_shown == OLDER
+        assert app.main.shown.run == OLDER
 
     play(act, make_app(pages))
     assert pages.asked == [None, None]
@@ -253,22 +265,22 @@ def test_choosing_a_host_reads_that_one_only() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("H")
         await settled(pilot)
-        assert isinstance(app.popups.popup, HostsPopup)
+        assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
-        assert app.popups.popup.state.row == 1, "the cursor is on the host that holds up the others"
+        assert app.main.popups.popup.state.row == 1, "the cursor is on the host that holds up the others"
         await pilot.press("s", "S", "l", "escape", "k", "G", "enter")
         await settled(pilot)
-        assert app.host_shown == "host1"
+        assert app.main.shown.host == "host1"
         assert "host host1" in frame(app)
         await pilot.press("H")
         await settled(pilot)
         await pilot.press("q")
-        assert app.host_shown == "host1"
+        assert app.main.shown.host == "host1"
         await pilot.press("H")
         await settled(pilot)
         await pilot.press("a")
         await settled(pilot)
-        assert app.host_shown is None
+        assert app.main.shown.host is None
 
     play(act, make_app(pages))
     assert pages.asked == [None, "host1", None]
@@ -279,11 +291,11 @@ def test_filter_of_a_list_ends_before_the_list_closes() -> None:
         await pilot.press("R", "slash", "x", "x")
         assert "0 of 2" in frame(app)
         await pilot.press("enter")
-        assert app.popups.popup is not None
+        assert app.main.popups.popup is not None
         await pilot.press("escape")
         assert "2 runs, by age" in frame(app)
         await pilot.press("escape")
-        assert app.popups.popup is None
+        assert app.main.popups.popup is None
 
     play(act)
 
@@ -307,7 +319,7 @@ def test_palette_does_what_is_chosen() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("ctrl+p", *"memory", "enter")
         await pilot.pause()
-        assert app.tab_index == 4
+        assert app.main.tab_name == "memory"
         await pilot.press("ctrl+p", *"quit", "enter")
         await pilot.pause()
         assert app._exit
@@ -335,8 +347,8 @@ def test_help_names_only_keys_that_do_something() -> None:
 def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("w", "2", "j", "slash", "y", "R")
-        assert app.tab_index == 0
-        assert app.overview.place == Place("findings", 0)
+        assert app.main.tab_name == "overview"
+        assert overview_tab(app).place == Place("findings", 0)
         assert "Verdict and notes" in frame(app)
 
     play(act)
@@ -371,13 +383,13 @@ def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_background_swaps() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert not app.look.palette.light
+        assert not app.main.look.palette.light
         await pilot.press("T")
-        assert app.look.palette.light
-        assert isinstance(app.tab, OverviewTab)
-        assert app.tab.look.palette.light
+        assert app.main.look.palette.light
+        assert isinstance(app.main.tab, OverviewTab)
+        assert app.main.tab.look.palette.light
         await pilot.press("T")
-        assert not app.look.palette.light
+        assert not app.main.look.palette.light
 
     play(act)
 
@@ -386,11 +398,11 @@ def test_mouse_shows_tabs_and_chooses_rows() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         column = frame(app).splitlines()[1].index("4 Timeline")
         await pilot.click(offset=(column, 1))
-        assert app.tab_index == 3
+        assert app.main.tab_name == "timeline"
         await pilot.press("R")
         row = next(y for y, line in enumerate(frame(app).splitlines()) if "train_a" in line)
         await pilot.click(offset=(8, row))
         await settled(pilot)
-        assert app.run_shown == LOGDIR.runs[1]
+        assert app.main.shown.run == LOGDIR.runs[1]
 
     play(act)

@@ -31,8 +31,17 @@ from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loader import Loader, ProgressCallback, Request
-from tpuprof.tui.app.messages import LoadDone, LoadFailed, LoadMessage, LoadProgress, OverviewReady, RunsFound
+from tpuprof.tui.app.loader import (
+    LoadDone,
+    Loader,
+    LoadFailed,
+    LoadNews,
+    LoadProgress,
+    PageReady,
+    ProgressCallback,
+    Request,
+    RunsFound,
+)
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import detect
 
@@ -92,10 +101,10 @@ def test_keys_are_answered_while_a_worker_decodes() -> None:
             await decoding(pilot, app, pages)
             check_golden("decoding-80x24", frame(app))
             await pilot.press("4")
-            assert app.tab_index == 3
+            assert app.main.tab_name == "timeline"
             assert "host 1/2" in frame(app).splitlines()[-1], "progress goes on in the footer"
             await pilot.press("question_mark", "escape", "R", "escape", "1")
-            assert app.tab_index == 0
+            assert app.main.tab_name == "overview"
             assert not pages.let_go.is_set()
             pages.let_go.set()
             await settled(pilot)
@@ -184,7 +193,7 @@ def test_nothing_found() -> None:
             assert "try: ls" in text
             assert "R runs" not in text
             await pilot.press("R", "H", "w", "y", "slash", "enter", "n", "j", "l", "G", "ctrl+d")
-            assert app.popups.popup is None
+            assert app.main.popups.popup is None
             assert "~/lgos does not exist" in frame(app)
 
     asyncio.run(run())
@@ -218,7 +227,7 @@ def test_run_and_host_of_the_command_line() -> None:
 
     async def run() -> None:
         async with on_stage(app):
-            assert app.run_shown == OLDER
+            assert app.main.shown.run == OLDER
 
     asyncio.run(run())
     assert pages.asked == ["host0"]
@@ -254,7 +263,7 @@ def test_newer_load_wins() -> None:
             first.let_go.set()  # the older load, which nobody can stop, is done only now
             await settled(pilot)
             assert "STEP TIME inferred" in frame(app)
-            assert app.run_shown == OLDER
+            assert app.main.shown.run == OLDER
 
     asyncio.run(run())
 
@@ -295,20 +304,20 @@ class ManyChunks(OpsSession):
 
 def test_progress_is_thinned_out_by_time_and_estimates_what_is_left() -> None:
     clock = Clock()
-    posted: list[LoadMessage] = []
+    posted: list[LoadNews] = []
     loader = Loader(lambda _: LOGDIR, ManyChunks(clock).opened, posted.append, clock)
     loader.work(loader.begin(Request("~/logs")))
     progress = [message for message in posted if isinstance(message, LoadProgress)]
     assert 60 <= len(progress) <= 67
     assert isinstance(posted[0], RunsFound)
-    assert [type(message) for message in posted[-2:]] == [OverviewReady, LoadDone]
+    assert [type(message) for message in posted[-2:]] == [PageReady, LoadDone]
     assert progress[0].seconds_left is None, "too early to say"
     for message in progress[10:]:
         assert message.seconds_left == pytest.approx(10.0 - message.progress.bytes_done / 100, abs=0.02)
 
 
 def test_a_cancelled_load_posts_nothing_more() -> None:
-    posted: list[LoadMessage] = []
+    posted: list[LoadNews] = []
     loader = Loader(lambda _: LOGDIR, lambda *_: ReadyPages(training_overview()), posted.append)
     job = loader.begin(Request("~/logs"))
     assert loader.is_loading
@@ -322,7 +331,7 @@ def test_a_cancelled_load_posts_nothing_more() -> None:
 def test_session_is_kept_for_another_host_of_the_same_run() -> None:
     opened: list[Run] = []
     pages = ReadyPages(training_overview())
-    posted: list[LoadMessage] = []
+    posted: list[LoadNews] = []
 
     def open_session(run: Run, *_: object) -> ReadyPages:
         opened.append(run)
@@ -339,7 +348,7 @@ def test_session_is_kept_for_another_host_of_the_same_run() -> None:
 
 
 def test_errors_of_the_profile_are_posted() -> None:
-    posted: list[LoadMessage] = []
+    posted: list[LoadNews] = []
     error = ProfileError("corrupt", "It is broken.")
     loader = Loader(lambda _: LOGDIR, lambda *_: FailingPages(error), posted.append)
     loader.work(loader.begin(Request("x")))

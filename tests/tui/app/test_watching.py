@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ENVIRONMENT, check_cells, frame, settled, until
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, ops_tab, overview_tab, settled, until
 from tests.support.servers.profiler_server import profile
 from tests.tui.app.test_keys import Act
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.tui.app import watching
+from tpuprof.tui.app import watch
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.diff.screen import DiffScreen
@@ -35,7 +35,7 @@ def add_run(logdir: Path, name: str) -> None:
 @pytest.fixture
 def logdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A logdir with two runs, looked at often."""
-    monkeypatch.setattr(watching, "WATCHED_EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(watch, "WATCHED_EVERY_SECONDS", 0.02)
     add_run(tmp_path, OLD)
     add_run(tmp_path, NEW)
     return tmp_path
@@ -45,25 +45,25 @@ def play(logdir: Path, act: Act, options: AppOptions | None = None) -> None:
     async def run() -> None:
         app = TpuprofApp(str(logdir), options or AppOptions(), detect(ENVIRONMENT), environ=ENVIRONMENT)
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: app.overview.has_page)
+            await until(pilot, lambda: overview_tab(app).has_page)
             await act(app, pilot)
 
     asyncio.run(run())
 
 
 def shown_run(app: TpuprofApp) -> str:
-    return app.run_shown.name if app.run_shown is not None else ""
+    return app.main.shown.run.name if app.main.shown.run is not None else ""
 
 
 def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert shown_run(app) == NEW
         await pilot.press("R")
-        assert isinstance(app.popups.popup, RunsPopup)
+        assert isinstance(app.main.popups.popup, RunsPopup)
         await until(pilot, lambda: "jit_step" in frame(app) and "TPU test" in frame(app))
         check_cells(app)
         await pilot.press("j", "enter")
-        await until(pilot, lambda: shown_run(app) == OLD and app.overview.has_page)
+        await until(pilot, lambda: shown_run(app) == OLD and overview_tab(app).has_page)
 
     play(logdir, act)
 
@@ -92,7 +92,7 @@ def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
 
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("R", "d", "j", "d")
-        await until(pilot, lambda: "Comparing" not in frame(app) and app.popups.popup is None)
+        await until(pilot, lambda: "Comparing" not in frame(app) and app.main.popups.popup is None)
         assert not isinstance(app.screen, DiffScreen)
         assert "is not a profile" in frame(app).splitlines()[-1]
 
@@ -101,12 +101,12 @@ def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
 
 def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: app._watched != "")
+        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
         await until(pilot, lambda: f"New run {NEWER}" in frame(app))
         assert shown_run(app) == NEW
         await pilot.press("r")
-        await until(pilot, lambda: shown_run(app) == NEWER and app.overview.has_page)
+        await until(pilot, lambda: shown_run(app) == NEWER and overview_tab(app).has_page)
         await settled(pilot)
 
     play(logdir, act)
@@ -114,9 +114,9 @@ def test_a_new_run_is_told_of_and_opened_with_a_key(logdir: Path) -> None:
 
 def test_the_newest_is_followed_where_that_is_asked_for(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: app._watched != "")
+        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_run(logdir, NEWER)
-        await until(pilot, lambda: shown_run(app) == NEWER and app.overview.has_page)
+        await until(pilot, lambda: shown_run(app) == NEWER and overview_tab(app).has_page)
 
     play(logdir, act, AppOptions(latest=True))
 
@@ -128,39 +128,39 @@ def add_host(logdir: Path, run: str) -> None:
 
 def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: app._watched != "")
+        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
         await until(pilot, lambda: f"{NEW} has 2 hosts now: r reads it again" in frame(app))
         await pilot.press("j")
         assert "r reads the new hosts" in frame(app) and "host worker-0" in frame(app)
         await pilot.press("3")
-        await until(pilot, lambda: app.ops.has_page)
-        assert app.run_shown is not None and len(app.run_shown.hosts) == 1
+        await until(pilot, lambda: ops_tab(app).has_page)
+        assert app.main.shown.run is not None and len(app.main.shown.run.hosts) == 1
         await pilot.press("r")
-        await until(pilot, lambda: app.run_shown is not None and len(app.run_shown.hosts) == 2)
+        await until(pilot, lambda: app.main.shown.run is not None and len(app.main.shown.run.hosts) == 2)
         await until(pilot, lambda: "all 2 hosts" in frame(app))
         await settled(pilot)
-        assert app.new_run is None and "r reads" not in frame(app)
+        assert app.main.watcher.new_run is None and "r reads" not in frame(app)
 
     play(logdir, act)
 
 
 def test_a_run_that_grows_is_followed_where_that_is_asked_for(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: app._watched != "")
+        await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
-        await until(pilot, lambda: "all 2 hosts" in frame(app) and app.overview.has_page)
+        await until(pilot, lambda: "all 2 hosts" in frame(app) and overview_tab(app).has_page)
 
     play(logdir, act, AppOptions(latest=True))
 
 
 def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: app._watched != "")
+        await until(pilot, lambda: app.main.watcher.logdir != "")
         await pilot.press("R")
         add_run(logdir, NEWER)
         await until(pilot, lambda: NEWER in frame(app) and "3 runs" in frame(app))
-        popup = app.popups.popup
+        popup = app.main.popups.popup
         assert isinstance(popup, RunsPopup) and [row.run.name for row in popup.list_rows()] == [NEWER, NEW, OLD]
         await pilot.press("escape", "j")
         assert "one of 3 runs" in frame(app) and "r opens the new run" in frame(app)

@@ -11,12 +11,12 @@ from tpuprof.parsers.diff.model import Diff
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.diff.changes import HIDING, SORT_WORDS, SORTS, VIEWS, Entry, ViewName, entries
 from tpuprof.tui.pages.diff.details import card, foot_keys, help_lines, summary
-from tpuprof.tui.pages.diff.drawing import Composed, View, compose, head_line, is_sortable, shown
+from tpuprof.tui.pages.diff.drawing import Composed, View, compose, is_sortable, shown
+from tpuprof.tui.pages.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.popup import Reader
-from tpuprof.tui.widgets.terminal_app import CommandApp, hold_terminal
+from tpuprof.tui.widgets.screen import PageScreen, ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
@@ -76,9 +76,9 @@ class DiffScreen(PageScreen):
 
     # --- drawing
 
-    def draw_head(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """The two runs."""
-        return head_line(self.diff, width, glyphs)
+        return drawn_head(self.diff, width, glyphs)
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """The verdict and the view."""
@@ -132,10 +132,6 @@ class DiffScreen(PageScreen):
         else:
             self.point(self.view.cursor + by)
 
-    def point(self, at: int) -> None:
-        """Puts the cursor on a row, or on the nearest that there is."""
-        self.view = replace(self.view, cursor=max(0, min(at, len(self.rows) - 1)))
-
     def enter(self) -> None:
         """All of the change under the cursor."""
         if self.row is not None:
@@ -143,16 +139,16 @@ class DiffScreen(PageScreen):
 
     def _sort(self, by: int) -> None:
         if not is_sortable(self.all_rows):
-            self._flash = "These rows have an order of their own."
+            self.flash = "These rows have an order of their own."
             return
         at = (SORTS.index(self.view.sort) + by) % len(SORTS)
         self.view = replace(self.view, sort=SORTS[at], cursor=0, first=0)
-        self._flash = f"Sorted by {SORT_WORDS[SORTS[at]]}."
+        self.flash = f"Sorted by {SORT_WORDS[SORTS[at]]}."
 
     def _hide(self) -> None:
         """Shows or hides what is the same; the cursor stays on its row where that shows."""
         if self.view.name not in HIDING:
-            self._flash = "All rows show here."
+            self.flash = "All rows show here."
             return
         row = self.row
         self.view = replace(self.view, hides_same=not self.view.hides_same, cursor=0, first=0)
@@ -170,11 +166,7 @@ class DiffScreen(PageScreen):
 
     def _begin_filter(self) -> None:
         if self.all_rows:
-            self._prompt = self.view.words
-
-    def filter(self, words: str) -> None:
-        """Shows the rows that hold all words."""
-        self.view = replace(self.view, words=words, cursor=0, first=0)
+            self.begin_filter()
 
     # --- popups, clipboard
 
@@ -185,7 +177,7 @@ class DiffScreen(PageScreen):
         self.copy(summary(self.diff))
 
 
-class DiffApp(CommandApp):
+class DiffApp(ScreenApp):
     """Shows a comparison.
 
     Args:
@@ -200,11 +192,7 @@ class DiffApp(CommandApp):
 
     def get_default_screen(self) -> DiffScreen:
         """The comparison."""
-        return DiffScreen(self.diff, self.look, environ=self._environ, is_alone=True)
-
-    def on_mount(self) -> None:
-        """Lets the terminal be restored whatever ends the app."""
-        hold_terminal(self)
+        return DiffScreen(self.diff, self.look, environ=self.environ, is_alone=True)
 
 
 APP = DiffApp

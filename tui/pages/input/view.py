@@ -60,14 +60,15 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
 
     # --- what it shows
 
-    def show_page(self, page: InputPipelinePage) -> None:
+    def show(self, part: str, payload: InputPipelinePage) -> None:
         """Shows a page; the cursors stay on the same op and step where the new page has them."""
+        page = payload
         old, self._page = self._page, page
         self._keep_cursors(old, page)
         self._panel = "ops" if page.stages else "steps"
         self.redraw()
         if self._wanted_step:
-            self.show_step(self._wanted_step)
+            self.go_to("step", self._wanted_step)
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The page or the state."""
@@ -147,10 +148,10 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         if last >= 0:
             self._go(Place(self._panel, 0 if direction < 0 else last))
 
-    def show_step(self, name: str) -> None:
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
-        super().show_step(name)
+        return super().go_to(what, name, program)
 
     def find(self, text: str) -> tuple[Place, ...]:
         """Ops by name or category, steps by name."""

@@ -11,15 +11,15 @@ from textual.message import Message
 
 from tpuprof.tui.draw.layout import fit, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Choice
+from tpuprof.tui.widgets.popup import Chooser, Reader
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
+from tpuprof.tui.widgets.tab import Jump, OpenPopup, OpenScreen, Payload, Pointed, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
-    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.model import SpaceMemory
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
@@ -43,33 +43,6 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class OpenChoice(Message):
-    """A list to choose from is to be opened above the page."""
-
-    def __init__(
-        self,
-        title: str,
-        columns: tuple[str, ...],
-        choices: Sequence[Choice[object]],
-        chosen: Callable[[object], object],
-        start: int,
-    ) -> None:
-        super().__init__()
-        self.title = title
-        self.columns = columns
-        self.choices = choices
-        self.chosen = chosen
-        self.start = start
-
-
-class OpenTriage(Message):
-    """What to do about a memory space is to be shown."""
-
-    def __init__(self, page: SpaceMemory) -> None:
-        super().__init__()
-        self.page = page
-
-
 class SpaceReady(Message):
     """A memory space's figures, or the sentence on why there are none."""
 
@@ -83,6 +56,9 @@ class SpaceReady(Message):
 class MemoryTab(Tab):
     """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
 
+    MEANINGS = _MEANINGS
+    NAME_CELLS = 14
+
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
         self._pages: MemoryPages | None = None
@@ -95,25 +71,29 @@ class MemoryTab(Tab):
 
     # --- what it shows
 
-    def show_pages(self, pages: MemoryPages) -> str:
+    def show(self, part: str, payload: Payload) -> str | None:
+        """Shows the compiled modules, or adds what the allocators reported."""
+        if part == "modules":
+            return self._show_modules(payload)
+        from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
+
+        page, runs = payload
+        self._allocators = AllocatorsView(page, runs)
+        if self._pages is not None and not self._pages.page.modules and page.allocators:
+            self._is_profile = True  # there is no module to show
+        self.redraw()
+        return None
+
+    def _show_modules(self, pages: MemoryPages) -> str:
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
         from tpuprof.tui.pages.memory.module_view import BuffersView  # noqa: PLC0415
 
         self._pages, self._allocators, self._is_profile = pages, None, False
         self._buffers = BuffersView(pages)
         wanted, self._wanted_op = self._wanted_op, None
-        message = self.go_to(*wanted) if wanted is not None else ""
+        message = self.go_to("op", *wanted) if wanted is not None else ""
         self.redraw()
         return message
-
-    def show_profile(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
-        """Shows what the allocators reported: at once where there is no module to show."""
-        from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
-
-        self._allocators = AllocatorsView(page, runs)
-        if self._pages is not None and not self._pages.page.modules and page.allocators:
-            self._is_profile = True
-        self.redraw()
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
@@ -164,6 +144,11 @@ class MemoryTab(Tab):
         jumps = ("same_op", "on_timeline") if self.op_name is not None else ()
         return ("memory_view", *jumps, *(view.commands if view is not None else ()))
 
+    def jump(self, command: str) -> Jump | None:
+        """From a buffer to the op that defines it, in the ops tab or on the timeline."""
+        tab = {"same_op": "op-profile", "on_timeline": "timeline"}.get(command)
+        return None if tab is None or self.op_name is None else Jump(tab, "op", self.op_name)
+
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """Keys of the view."""
@@ -194,13 +179,6 @@ class MemoryTab(Tab):
         """One line on what is under the cursor."""
         glyphs = self.look.glyphs
         return self.view.detail_line(width, glyphs) if self.view is not None else fit([], width, glyphs)
-
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """What the figures mean."""
-        lines: list[Line] = []
-        for name, meaning in _MEANINGS:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<14} ", "strong")])
-        return lines
 
     # --- moving
 
@@ -248,7 +226,7 @@ class MemoryTab(Tab):
         def lines(width: int, glyphs: Glyphs) -> list[Line]:
             return [*drawn(width, glyphs), *excerpt_lines(excerpt, width, glyphs)] if excerpt else drawn(width, glyphs)
 
-        self.post_message(OpenText(title, lines))
+        self.post_message(OpenPopup(Reader(self.look, title, lines)))
 
     def back(self) -> bool:
         """Out of a group."""
@@ -281,13 +259,22 @@ class MemoryTab(Tab):
         elif name == "space" and self._buffers is not None:
             answer = self._ask(self._buffers.next_space(self._awaited))
         elif name == "figures" and self.space_shown is not None and self._buffers is not None:
-            self._tell(OpenText(f"{self.space_shown.name} of {self.space_shown.module}", self._buffers.figure_lines))
+            title = f"{self.space_shown.name} of {self.space_shown.module}"
+            self.post_message(OpenPopup(Reader(self.look, title, self._buffers.figure_lines)))
         elif name == "triage" and self.space_shown is not None:
-            self._tell(OpenTriage(self.space_shown))
+            self._work_out(self.space_shown)
         elif view is not None:
             answer = view.command(name, by)
         self.redraw()
         return answer
+
+    @work(thread=True, exclusive=True, group="triage", description="triage")
+    def _work_out(self, space: SpaceMemory) -> None:
+        """Works out what to do about a memory space."""
+        from tpuprof.parsers.memory.oom.triage import triage_of_memory  # noqa: PLC0415
+
+        load_above("oom")  # read here, and not on the screen's thread
+        self.post_message(OpenScreen("oom", [triage_of_memory(space)]))
 
     # --- other modules and spaces
 
@@ -298,17 +285,13 @@ class MemoryTab(Tab):
             return
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
-        self._tell(OpenChoice(title, columns, choices, self._chosen, start))
-
-    def _tell(self, message: Message) -> None:
-        """Tells the app. From a key a message would not get there: it ends at the screen, which the key came from."""
-        self.app.post_message(message)
+        self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, start)))
 
     def _chosen(self, value: object) -> None:
         if isinstance(value, int) and self._allocators is not None:
             self._allocators.show(value)
             self.redraw()
-            self._tell(Pointed())
+            self.post_message(Pointed())
         elif self._pages is not None and self._buffers is not None:
             wanted = self._buffers.request(value)
             if wanted is not None:
@@ -337,18 +320,18 @@ class MemoryTab(Tab):
         self.redraw()
         self.post_message(Pointed(answer))
 
-    def go_to(self, op: str, program: int | None = None) -> str:
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Shows the largest buffer of an op, in the module of that program id where there is one; says what is not."""
         if self._pages is None or self._buffers is None:
-            self._wanted_op = (op, program)
+            self._wanted_op = (name, program)
             return ""
         self._is_profile = False
         module = self._buffers.module_of(program)
         if module is not None:
             from tpuprof.tui.pages.memory.modules import SpaceRequest, first_space  # noqa: PLC0415 - read by now
 
-            return self._ask(SpaceRequest(module.module, first_space(module.peaks), op))
-        answer = self._buffers.go_to(op)
+            return self._ask(SpaceRequest(module.module, first_space(module.peaks), name))
+        answer = self._buffers.go_to(name)
         self.redraw()
         return answer
 

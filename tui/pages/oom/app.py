@@ -22,7 +22,7 @@ from tpuprof.tui.pages.oom.screen import TriageScreen
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import FootKey, keys_line, pad, wait
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
-from tpuprof.tui.widgets.terminal_app import CommandApp, hold_terminal
+from tpuprof.tui.widgets.screen import ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.oom.model import OomLog, OomReport
@@ -148,7 +148,7 @@ class Triages(Sequence[Triage]):
         return self._made[index]
 
 
-class OomApp(CommandApp):
+class OomApp(ScreenApp):
     """Shows the errors of a log.
 
     Args:
@@ -191,7 +191,6 @@ class OomApp(CommandApp):
 
     def on_mount(self) -> None:
         """Shows the errors, or begins to read."""
-        hold_terminal(self)
         if self.oom_log is not None:
             self._show(self.oom_log)
         else:
@@ -241,7 +240,7 @@ class OomApp(CommandApp):
     def _show(self, log: OomLog) -> None:
         note = log.notes[0] if log.notes else ""
         triages = Triages(log.reports, self.log_name)
-        self.push_screen(TriageScreen(triages, self.look, environ=self._environ, note=note, is_alone=True))
+        self.push_screen(TriageScreen(triages, self.look, environ=self.environ, note=note, is_alone=True))
 
 
 APP = OomApp

@@ -14,13 +14,14 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
-from tpuprof.tui.pages.oom.draw.page import Composed, View, head_line
+from tpuprof.tui.pages.oom.draw.page import Composed, View
 from tpuprof.tui.pages.oom.draw.page import compose as drawn
+from tpuprof.tui.pages.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.oom.draw.table import SORTS, Row, instruction_of, rows_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.popup import Reader
+from tpuprof.tui.widgets.screen import PageScreen
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -84,9 +85,9 @@ class TriageScreen(PageScreen):
 
     # --- drawing
 
-    def draw_head(self, width: int, glyphs: Glyphs) -> AnyLine:
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """Which error it is."""
-        return head_line(self.triage, self.at, len(self.triages), width, glyphs)
+        return drawn_head(self.triage, self.at, len(self.triages), width, glyphs)
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """What is too large, the advice or the toggles, and the table."""
@@ -146,10 +147,6 @@ class TriageScreen(PageScreen):
         else:
             self.point(self.view.cursor + by)
 
-    def point(self, row: int) -> None:
-        """Puts the cursor on a row, or on the nearest that there is."""
-        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
-
     def number(self, number: int) -> None:
         """Chooses advice and goes to its largest buffer; again: opens all of it. While trying, ticks a toggle."""
         if self.view.is_trying:
@@ -157,7 +154,7 @@ class TriageScreen(PageScreen):
             return
         index = number - 1
         if index >= len(self.triage.advice):
-            self._flash = f"There is no advice {number}."
+            self.flash = f"There is no advice {number}."
             return
         if self.view.advice == index:
             self.open(Reader(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index)))
@@ -174,9 +171,9 @@ class TriageScreen(PageScreen):
             self.view = replace(self.view, toggle=numbers.index(number))
             self._tick()
         elif number <= len(self.triage.advice):
-            self._flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
+            self.flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
         else:
-            self._flash = f"There is no change {number}."
+            self.flash = f"There is no change {number}."
 
     def enter(self) -> None:
         """All of the buffer under the cursor; ticks the toggle while trying."""
@@ -199,7 +196,7 @@ class TriageScreen(PageScreen):
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
         self.view = replace(self.view, sort=SORTS[index], cursor=0, first=0)
-        self._flash = f"Sorted by {SORTS[index]}."
+        self.flash = f"Sorted by {SORTS[index]}."
 
     def _group(self) -> None:
         self.view = replace(self.view, grouped=not self.view.grouped, cursor=0, first=0)
@@ -207,7 +204,7 @@ class TriageScreen(PageScreen):
     def _what_if(self) -> None:
         """Begins to try, or goes back to the advice; what is ticked stays ticked."""
         if not self.triage.toggles:
-            self._flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.name == "ascii")
+            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.name == "ascii")
             return
         if self.trial is None:
             self.trial = self._try(self.triage, frozenset())
@@ -223,7 +220,7 @@ class TriageScreen(PageScreen):
         """The next or previous error."""
         total = len(self.triages)
         if total < 2:
-            self._flash = "There is one error only." if self.triage.kind != "module" else ""
+            self.flash = "There is one error only." if self.triage.kind != "module" else ""
             return
         self.at = (self.at + by) % total
         self.view = View(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
@@ -246,11 +243,7 @@ class TriageScreen(PageScreen):
 
     def _begin_filter(self) -> None:
         if self.triage.need.buffers:
-            self._prompt = self.view.words
-
-    def filter(self, words: str) -> None:
-        """Shows the rows that hold all words."""
-        self.view = replace(self.view, words=words, cursor=0, first=0)
+            self.begin_filter()
 
     # --- popups, clipboard, editor
 
@@ -263,13 +256,11 @@ class TriageScreen(PageScreen):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        from tpuprof.tui.terminal.editor import edit  # noqa: PLC0415
-
         excerpt = self._excerpt(self.row)
         if excerpt is None:
             source = self.triage.need.buffers[self.row.buffers[0]].source if self.row is not None else None
             named = clean(source or "", self.look.glyphs.name == "ascii")
-            self._flash = f"{named} is not on this machine." if source else "No source line is known for it."
+            self.flash = f"{named} is not on this machine." if source else "No source line is known for it."
             return
         line = excerpt.first_line + excerpt.marked
-        self._flash = edit(self.app, excerpt.path, line, self._environ)
+        self.flash = self.open_editor(excerpt.path, line)

@@ -15,10 +15,10 @@ from tpuprof.tui.pages.ops.shelf import OpPages, Shelf, View
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import FootKey
+from tpuprof.tui.widgets.chrome import FootKey, gutter_lines
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import Tab
+from tpuprof.tui.widgets.tab import Jump, Payload, Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -45,11 +45,6 @@ GUTTER = 3
 
 LOW = 14
 """Rows of the list and card below which there is no card; Enter opens it."""
-
-
-def gutter_lines(height: int, glyphs: Glyphs) -> list[Line]:
-    """The rule between list and card."""
-    return [((f" {glyphs.vertical} ", "rule"),)] * height
 
 
 class Fetched(Message):
@@ -88,7 +83,11 @@ class OpsTab(Tab):
 
     # --- what it shows
 
-    def show_pages(self, pages: OpPages) -> str:
+    def show(self, part: str, payload: Payload) -> str | None:
+        """Shows the HLO ops, or the framework ops beside them; says what is not there of what was asked for."""
+        return self._show_ops(payload) if part == "ops" else self._show_framework_ops(payload) or None
+
+    def _show_ops(self, pages: OpPages) -> str:
         """Shows the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not."""
         self._forget()
         self._pages = pages
@@ -104,7 +103,7 @@ class OpsTab(Tab):
         self.redraw()
         return said
 
-    def show_framework_ops(self, page: FrameworkOpsPage) -> str:
+    def _show_framework_ops(self, page: FrameworkOpsPage) -> str:
         """The framework ops are there too; says what is not."""
         if self._pages is None:
             return ""
@@ -158,10 +157,15 @@ class OpsTab(Tab):
         blocks = (rows + [fit([], list_width, glyphs)] * (height - len(rows)), gutter_lines(height, glyphs), card)
         return beside(blocks, (list_width, GUTTER, card_width))
 
-    def gutter_column(self, width: int) -> int | None:
-        """Where the rule between list and card begins; None where there is none."""
+    def rule_place(self, width: int) -> tuple[int, int] | None:
+        """Where the rule between list and card begins, below the highest headline; None where there is none."""
         is_there = self._pages is not None and self.view is not None and width >= WIDE
-        return width - min(60, width * 2 // 5) - GUTTER if is_there else None
+        return (width - min(60, width * 2 // 5) - GUTTER, HEADLINE_LINES) if is_there else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the card has followed the cursor."""
+        return not self.card_is_late
 
     def _one_below_the_other(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         card_height = 6 if height < TALL else height // 3
@@ -231,6 +235,14 @@ class OpsTab(Tab):
         jumps: tuple[str, ...] = ("on_timeline",) if self.selection is not None else ()
         jumps += ("buffers",) if self.op_name is not None else ()
         return ("view", "same_op", *jumps, *(view.commands if view is not None else ()))
+
+    def jump(self, command: str) -> Jump | None:
+        """To the op's longest run on the timeline, or to its buffers."""
+        if command == "on_timeline" and self.selection is not None:
+            return Jump("timeline", "op", self.selection)
+        if command == "buffers" and self.op_name is not None:
+            return Jump("memory", "op", self.op_name, self.op_program)
+        return None
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -393,6 +405,10 @@ class OpsTab(Tab):
         view = self.view
         if isinstance(view, TreeView | TableView):
             view.show_op(row)
+
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
+        """Shows an op, or a framework op."""
+        return self.show_framework_op(name) if what == "framework_op" else self.show_named_op(name)
 
     def show_named_op(self, name: str) -> str:
         """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut, fit, rows_around, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
+from tpuprof.tui.pages import TABS
 from tpuprof.tui.pages.overview.fields import worth
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding, Tab
+    from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.overview.model import Overview
 
-TAB_KEYS: dict[Tab, tuple[int, str]] = {
-    "overview": (1, "overview"),
-    "input": (2, "input"),
-    "op-profile": (3, "ops"),
-    "timeline": (4, "timeline"),
-    "memory": (5, "memory"),
-}
+TAB_KEYS = {tab.name: (number, tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
 """The key of each tab, and its name in a word."""
 
 SEVERE = 0.10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
@@ -10,12 +11,14 @@ from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.pages.overview.drawing import compose
+from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
+from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.graph_tab import GraphTab, Panel, Place, steps_named
 from tpuprof.tui.widgets.states import state_lines
+from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -62,8 +65,9 @@ class OverviewTab(GraphTab[Overview]):
 
     # --- what it shows
 
-    def show_page(self, page: Overview) -> None:
-        """Shows a page; the cursors stay on the same op and step where the new page has them."""
+    def show(self, part: str, payload: Overview) -> None:
+        """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""
+        page = payload
         old, self._page = self._page, page
         self._keep_cursors(old, page)
         if old is None or not page.findings:
@@ -112,6 +116,26 @@ class OverviewTab(GraphTab[Overview]):
             return ("same_op", "on_timeline")
         return ("same_op",) if self.selected_step is not None else ()
 
+    def jump(self, command: str) -> Jump | None:
+        """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""
+        finding, step, selected = self.selected_finding, self.selected_step, self.selection
+        if selected is None:
+            return None
+        if command == "same_op" and finding is not None:
+            return self._jump_of(finding)
+        if command == "same_op" and step is None:
+            return Jump("op-profile", "framework_op", selected)
+        return Jump("timeline", "op" if step is None else "step", selected)
+
+    def _jump_of(self, finding: Finding) -> Jump:
+        """To where a finding points."""
+        tab, target = finding.place.tab, finding.place.target
+        if target is None:
+            return Jump(tab)
+        is_step = self._page is not None and any(step.name == target for step in self._page.steps)
+        is_of_step = tab in ("overview", "input") or (tab == "timeline" and is_step)
+        return Jump(tab, "step" if is_of_step else "op", target)
+
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
         """Keys for what there is to move over."""
@@ -149,6 +173,14 @@ class OverviewTab(GraphTab[Overview]):
     def _selected_op(self) -> TopOp | None:
         index = self._selected("ops")
         return self._page.top_ops[index] if self._page is not None and index is not None else None
+
+    def verdict_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """The headline in full, for the notes."""
+        return verdict(self._page, width, glyphs) if self._page is not None else []
+
+    def unknown_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
+        """What the profile cannot tell, for the notes."""
+        return notes(replace(self._page, warnings=()), width, glyphs) if self._page is not None else []
 
     # --- moving
 

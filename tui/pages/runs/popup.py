@@ -1,21 +1,10 @@
-"""The list of runs above a page: which to open, which two to compare; what is known of them fills in while it is open.
-
-`FactsReader` reads that on a worker thread, `RunsPopup` shows it:
-
-    reader = FactsReader(tell)                      # tell(): on the worker's thread, when there is more to draw
-    popup = RunsPopup(look, title, runs, reader.facts, open_run, compare, now, shown, reader.cancel)
-    job = reader.begin(runs)                        # then reader.work(job) on a worker thread
-"""
+"""The list of runs above a page: which to open, which two to compare; what is known of them fills in."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.runs.drawing import (
@@ -42,89 +31,7 @@ if TYPE_CHECKING:
 WIDEST_LIST = 144
 """Cells of the panel on a wide screen."""
 
-TELL_SECONDS = 0.1
-"""At most one call of `tell` in this time."""
-
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
-
-ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
-
-
-def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
-    """`parsers.session.run_facts.run_facts`, imported when called."""
-    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - brings numpy and protobuf
-
-    return run_facts(run, is_cancelled=is_cancelled)
-
-
-_Identity = tuple[str, float, int, int]
-
-
-def _identity(run: Run) -> _Identity:
-    """What a run's facts belong to: its path and its files as they are."""
-    return run.path, run.modified, run.size_bytes, len(run.hosts)
-
-
-@dataclass(slots=True)
-class FactsJob:
-    """Runs whose facts are to be read."""
-
-    runs: tuple[Run, ...]
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-
-class FactsReader:
-    """Reads facts of runs, each once, and keeps them.
-
-    `begin`, `cancel` and `facts` belong to the screen's thread, `work` to a worker thread.
-
-    Args:
-        tell: called on the worker's thread when facts have come, at most every `TELL_SECONDS` and at the end.
-        read: reads one run's facts; a test puts its own here.
-        clock: seconds.
-    """
-
-    def __init__(
-        self, tell: Callable[[], object], read: ReadFacts = read_facts, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._tell = tell
-        self._read = read
-        self._clock = clock
-        self._known: dict[_Identity, RunFacts] = {}
-        self._job: FactsJob | None = None
-
-    def facts(self, run: Run) -> RunFacts | None:
-        """What is known of a run as it is now; None as long as it has not been read."""
-        return self._known.get(_identity(run))
-
-    def begin(self, runs: Sequence[Run]) -> FactsJob:
-        """Makes reading these runs the current job; any older one is cancelled. Its `work` remains to be done."""
-        self.cancel()
-        self._job = FactsJob(tuple(run for run in runs if _identity(run) not in self._known))
-        return self._job
-
-    def cancel(self) -> None:
-        """Ends the current job, at its next line of a file."""
-        if self._job is not None:
-            self._job.cancelled.set()
-
-    def work(self, job: FactsJob) -> None:
-        """Reads the runs of a job, in their order."""
-        last, is_told = self._clock(), True
-        for run in job.runs:
-            try:
-                facts = self._read(run, job.cancelled.is_set)
-            except Cancelled:
-                return
-            if job.cancelled.is_set():
-                return
-            self._known[_identity(run)] = facts
-            is_told = self._clock() - last >= TELL_SECONDS
-            if is_told:
-                self._tell()
-                last = self._clock()
-        if not is_told:
-            self._tell()
 
 
 class RunsPopup(Popup):

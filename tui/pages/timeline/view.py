@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
 from textual.events import MouseDown, MouseScrollDown, MouseScrollUp, MouseUp
-from textual.message import Message
 
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.draw.layout import fit
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.states import Searching, State, state_lines
-from tpuprof.tui.widgets.tab import OpenText, Pointed, Tab
+from tpuprof.tui.widgets.tab import Jump, OpenPopup, Payload, Pointed, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.details import EventStats
-    from tpuprof.parsers.timeline.measure import Measurement
-    from tpuprof.parsers.timeline.model import EventId, Timeline, Track, TrackKind
-    from tpuprof.parsers.timeline.read.flows import Flow, Flows
+    from tpuprof.parsers.timeline.model import EventId, Timeline, Track
+    from tpuprof.parsers.timeline.read.flows import Flow
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+    from tpuprof.tui.pages.timeline.load import HostTimeline
     from tpuprof.tui.pages.timeline.state import TimelineView
 
 COMMANDS = (
@@ -70,25 +72,10 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-class OpenMeasurement(Message):
-    """What ran in an interval is to be listed above the page."""
-
-    def __init__(
-        self,
-        timeline: Timeline,
-        measurement: Measurement,
-        kinds: Sequence[TrackKind],
-        use: Mapping[str, float | None],
-    ) -> None:
-        super().__init__()
-        self.use = use
-        self.timeline = timeline
-        self.measurement = measurement
-        self.kinds = kinds
-
-
 class TimelineTab(Tab):
     """Shows a host's timeline, or the state of loading it."""
+
+    MEANINGS = _MEANINGS
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
@@ -99,24 +86,26 @@ class TimelineTab(Tab):
 
     # --- what it shows
 
-    def show_timeline(self, timeline: Timeline, hosts: int = 1) -> str:
-        """Shows a timeline; goes to what was asked for while it was not there, and says so.
+    def show(self, part: str, payload: Payload) -> str | None:
+        """Shows the events of a host, or adds the arrows between them."""
+        if part == "timeline":
+            return self._show_timeline(payload)
+        if self._view is not None:
+            self._view.flows = payload
+            self.redraw()
+        return None
 
-        Args:
-            hosts: of the run, of which this is one.
-        """
+    def _show_timeline(self, shown: HostTimeline) -> str:
+        """Shows a timeline; goes to what was asked for while it was not there, and says so, or whose timeline it is."""
         from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - brings numpy
 
-        self._page = TimelinePage(timeline, hosts)
+        self._page = TimelinePage(shown.timeline, shown.run_hosts)
         self.redraw()
         wanted, self._wanted = self._wanted, None
-        return self.go_to(*wanted) if wanted is not None else ""
-
-    def show_flows(self, flows: Flows) -> None:
-        """The arrows are there."""
-        if self._view is not None:
-            self._view.flows = flows
-            self.redraw()
+        words = self.go_to(*wanted) if wanted is not None else ""
+        if shown.run_hosts > 1 and not shown.is_chosen and not words:
+            return f"The timeline is of host {printable(shown.timeline.host)}; H shows another"
+        return words
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead."""
@@ -176,6 +165,13 @@ class TimelineTab(Tab):
         """
         return (*COMMANDS, "same_op", "buffers") if self.op_name is not None else COMMANDS
 
+    def jump(self, command: str) -> Jump | None:
+        """To the op that the event ran in the ops tab, or to its buffers."""
+        op = self.op_name if command in ("same_op", "buffers") else None
+        if op is None:
+            return None
+        return Jump("op-profile", "op", op) if command == "same_op" else Jump("memory", "op", op, self.op_program)
+
     @property
     def op_name(self) -> str | None:
         """Name of the op that the selected event ran, for other tabs."""
@@ -211,13 +207,6 @@ class TimelineTab(Tab):
         """What the capture lacks."""
         view = self._view
         return "" if view is None else " ".join((*view.timeline.lost, *view.timeline.warnings))
-
-    def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
-        """What is drawn how."""
-        lines: list[Line] = []
-        for name, meaning in _MEANINGS:
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<13} ", "strong")])
-        return lines
 
     # --- moving
 
@@ -292,7 +281,7 @@ class TimelineTab(Tab):
             self.redraw()
         return went
 
-    def go_to(self, what: str, name: str) -> str:
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to a step, or to an op's longest run, by name; as soon as the timeline is there."""
         if self._view is None:
             self._wanted = (what, name)
@@ -335,15 +324,17 @@ class TimelineTab(Tab):
         def lines(width: int, glyphs: Glyphs) -> list[Line]:
             return event_lines(timeline, event, stats, flows, excerpt, width, glyphs)
 
-        self.post_message(OpenText("Event", lines))
+        self.post_message(OpenPopup(Reader(self.look, "Event", lines)))
 
     @work(thread=True, exclusive=True, group="measure", description="measure")
     def _measure(self, timeline: Timeline, start_ps: int, end_ps: int) -> None:
         from tpuprof.parsers.timeline.measure import mean_use, measure  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.popup import Measured  # noqa: PLC0415 - brings numpy
 
         measurement = measure(timeline, start_ps, end_ps)
         kinds = [timeline.sections[share.place[0]].tracks[share.place[1]].kind for share in measurement.tracks]
-        self.post_message(OpenMeasurement(timeline, measurement, kinds, mean_use(timeline, start_ps, end_ps)))
+        use = mean_use(timeline, start_ps, end_ps)
+        self.post_message(OpenPopup(Measured(self.look, measurement, kinds, use, partial(self.select, timeline))))
 
     def select(self, timeline: Timeline, event: EventId) -> None:
         """Goes to an event of a timeline, as one chosen from a list; nowhere if another one is shown by now."""

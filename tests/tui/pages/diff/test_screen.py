@@ -155,12 +155,12 @@ def test_the_mouse(diff: Diff) -> None:
 
     async def part() -> None:
         async with on_stand(screen) as pilot:
-            await pilot.click("#page-body", offset=(20, 9))
+            await pilot.click("#body", offset=(20, 9))
             assert screen.view.cursor == 2
-            await pilot.click("#page-body", offset=(20, 9))
+            await pilot.click("#body", offset=(20, 9))
             assert screen.popups.popup is not None
             await pilot.press("escape")
-            await pilot.click("#page-body", offset=(20, 1))
+            await pilot.click("#body", offset=(20, 1))
             assert screen.view.cursor == 2
 
     play(part)

@@ -42,7 +42,7 @@ def test_states_and_pages_replace_each_other() -> None:
             await pilot.pause()
             assert "Looking for profiles" in shown(tab)
             assert not tab.has_page and tab.selection is None and tab.place is None
-            tab.show_page(input_bound_page())
+            tab.show("page", input_bound_page())
             await pilot.pause()
             assert tab.has_page and tab.page_shown is not None
             assert "PARTLY INPUT-BOUND" in shown(tab)
@@ -58,7 +58,7 @@ def test_the_notes_say_what_the_figures_are_of() -> None:
         async with app.run_test(size=(80, 21)):
             tab = app.query_one(InputPipelineTab)
             assert tab.verdict_lines(200, BLOCK) == []
-            tab.show_page(input_bound_page())
+            tab.show("page", input_bound_page())
             said = "\n".join(plain(line) for line in tab.verdict_lines(200, BLOCK))
             assert "16.4% of step time waits for input" in said
             assert "self % adds up to 100% over the ops that make input" in said
@@ -71,7 +71,7 @@ def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
         app = Stand()
         async with app.run_test(size=(80, 21)) as pilot:
             tab = app.query_one(InputPipelineTab)
-            tab.show_page(input_bound_page())
+            tab.show("page", input_bound_page())
             await pilot.pause()
             for _ in range(20):
                 tab.move(0, 1)
@@ -102,15 +102,15 @@ def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> None:
         async with app.run_test(size=(100, 30)):
             tab = app.query_one(InputPipelineTab)
             page = input_bound_page()
-            tab.show_page(page)
+            tab.show("page", page)
             tab.move(1, 0)
             tab.move(0, 2)
             assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
-            tab.show_page(replace(page, stages=page.stages[::-1], steps=page.steps[2:]))
+            tab.show("page", replace(page, stages=page.stages[::-1], steps=page.steps[2:]))
             assert tab.selection == "Iterator::Root::Prefetch::BatchV2::ParallelMapV2"
             tab.move(1, 0)
             assert tab.selection == "104"
-            tab.show_page(no_input_page())
+            tab.show("page", no_input_page())
             assert tab.selection is None
             tab.move(0, 1)
             tab.move(1, 0)
@@ -126,7 +126,7 @@ def test_search_finds_ops_by_name_and_category_and_steps() -> None:
         async with app.run_test(size=(100, 30)):
             tab = app.query_one(InputPipelineTab)
             assert tab.search("x") == "no match"
-            tab.show_page(input_bound_page())
+            tab.show("page", input_bound_page())
             assert tab.search("PREFETCH") == "4 ops"
             assert tab.search("transfer to") == "1 op"
             assert tab.selection == "batched_device_put"
@@ -146,7 +146,7 @@ def test_details_say_all_there_is(width: int) -> None:
         app = Stand()
         async with app.run_test(size=(width, 30)):
             tab = app.query_one(InputPipelineTab)
-            tab.show_page(input_bound_page())
+            tab.show("page", input_bound_page())
             tab.move(0, 3)
             assert tab.details is not None
             title, lines = tab.details
@@ -154,7 +154,7 @@ def test_details_say_all_there_is(width: int) -> None:
             assert title == "Input op"
             for words in ("Advanced file read", "1.02 s", "58.6%", "feeds", "24", "42.5 ms each"):
                 assert words in text
-            tab.show_page(apart_page())
+            tab.show("page", apart_page())
             tab.move(1, 0)
             text = "\n".join(plain(line) for line in tab.detail_lines(width, BLOCK))
             assert "unknown: few steps" in " ".join(text.split())

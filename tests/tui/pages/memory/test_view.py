@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.support.app.stage import (
     check_golden,
     frame,
     make_app,
+    memory_tab,
     on_stage,
     settled,
 )
@@ -103,10 +105,11 @@ def test_another_module() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "jit_train_step(1)" in frame(app)
         await press(pilot, "m")
-        assert isinstance(app.popups.popup, Chooser)
+        assert isinstance(app.main.popups.popup, Chooser)
         await press(pilot, ("j", "enter"))
-        assert app.memory.space_shown is not None
-        assert str(app.memory.space_shown.module) == "jit_eval_step(2)"
+        space = memory_tab(app).space_shown
+        assert space is not None
+        assert str(space.module) == "jit_eval_step(2)"
         assert "number 2 by peak of 2" in frame(app)
 
     scene(act)
@@ -116,19 +119,21 @@ def test_other_spaces_and_back_to_the_first() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         names = []
         for _ in range(5):
-            assert app.memory.space_shown is not None
-            names.append(app.memory.space_shown.space)
+            space = memory_tab(app).space_shown
+            assert space is not None
+            names.append(space.space)
             await press(pilot, "t")
         assert names == [0, 1, 2, 4, 6]
-        assert app.memory.space_shown is not None
-        assert app.memory.space_shown.space == 0
+        space = memory_tab(app).space_shown
+        assert space is not None
+        assert space.space == 0
 
     scene(act)
 
 
 def test_points_of_the_program() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        space = app.memory.space_shown
+        space = memory_tab(app).space_shown
         assert space is not None
         await press(pilot, "h")
         assert f"at point {_point(app):,}" in frame(app)
@@ -151,7 +156,7 @@ def test_points_of_the_program() -> None:
 
 
 def _point(app: TpuprofApp) -> int:
-    view = app.memory.view
+    view = memory_tab(app).view
     assert view is not None
     return int(view._state.point)  # type: ignore[union-attr]
 
@@ -159,9 +164,9 @@ def _point(app: TpuprofApp) -> int:
 def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, ("j", "j", "j"))
-        before = app.memory.selection
+        before = memory_tab(app).selection
         await press(pilot, "l")
-        assert app.memory.selection == before
+        assert memory_tab(app).selection == before
 
     scene(act, 120, 40)
 
@@ -171,13 +176,13 @@ def test_a_group_is_opened_and_left() -> None:
         await press(pilot, ("b", "j"))
         assert "by source" in frame(app)
         await press(pilot, ("enter",))
-        assert app.memory.selection is not None
+        assert memory_tab(app).selection is not None
         assert "by source" not in frame(app)
         await press(pilot, ("escape",))
         assert "by source" in frame(app)
-        assert app.tab_index == 4
+        assert app.main.tab_name == "memory"
         await press(pilot, ("escape",))
-        assert app.tab_index == 0
+        assert app.main.tab_name == "overview"
 
     scene(act)
 
@@ -197,8 +202,8 @@ def test_a_filter() -> None:
 def test_the_card_has_everything() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, ("enter",))
-        assert isinstance(app.popups.popup, Reader)
-        text = "\n".join("".join(part for part, _ in line) for line in app.popups.popup._text(76))
+        assert isinstance(app.main.popups.popup, Reader)
+        text = "\n".join("".join(part for part, _ in line) for line in app.main.popups.popup._text(76))
         for words in (
             "custom-call.15",
             "temporary",
@@ -230,13 +235,13 @@ def test_allocators() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, "v")
         assert "peak 6.00 GiB" in frame(app)
-        assert app.memory.selection == "batched_device_put"
+        assert memory_tab(app).selection == "batched_device_put"
         await press(pilot, ("j", "j", "enter"))
         assert "1023 MiB" in frame(app) or "1.00 GiB" in frame(app)
         await press(pilot, ("escape", "m", "enter", "h"))
         assert "peak 6.00 GiB" in frame(app)
         await press(pilot, ("/", *"stack", "enter"))
-        assert app.memory.selection == "stack"
+        assert memory_tab(app).selection == "stack"
         await press(pilot, ("v",))
         assert "jit_train_step" in frame(app)
 
@@ -245,13 +250,13 @@ def test_allocators() -> None:
 
 def test_from_an_op_to_its_buffers_and_back() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert app.memory.go_to("fusion.397") == ""
-        assert app.memory.op_name == "fusion.397"
-        assert app.memory.go_to("no_op") == "no_op defines no buffer in HBM of jit_train_step(1)"
+        assert memory_tab(app).go_to("op", "fusion.397") == ""
+        assert memory_tab(app).op_name == "fusion.397"
+        assert memory_tab(app).go_to("op", "no_op") == "no_op defines no buffer in HBM of jit_train_step(1)"
         await press(pilot, "o")
-        assert app.tab_index == 2
+        assert app.main.tab_name == "op-profile"
         await press(pilot, ("escape",))
-        assert app.tab_index == 4
+        assert app.main.tab_name == "memory"
 
     scene(act)
 
@@ -259,18 +264,18 @@ def test_from_an_op_to_its_buffers_and_back() -> None:
 def test_the_cursor_stays_while_another_tab_is_shown() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, ("j", "j", "j"))
-        chosen = app.memory.selection
+        chosen = memory_tab(app).selection
         await press(pilot, ("1", "5"))
-        assert app.memory.selection == chosen
+        assert memory_tab(app).selection == chosen
         await press(pilot, ("/", *"adam", "escape"))
-        assert app.memory.selection != ""
+        assert memory_tab(app).selection != ""
 
     scene(act)
 
 
 def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert app.memory.op_name == "custom-call.15"
+        assert memory_tab(app).op_name == "custom-call.15"
         await press(pilot, "o")
         assert "no op custom-call.15 ran in this profile" in frame(app)
 
@@ -280,7 +285,7 @@ def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
 def test_all_figures_and_the_notes() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, "i")
-        assert isinstance(app.popups.popup, Reader)
+        assert isinstance(app.main.popups.popup, Reader)
         text = frame(app)
         assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
         await press(pilot, ("escape", "t", "t", "t", "t", "w"))
@@ -293,20 +298,22 @@ def test_spaces_are_gone_through_however_fast() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("t", "t", "t")
         await settled(pilot)
-        assert app.memory.space_shown is not None
-        assert app.memory.space_shown.space == 4
+        space = memory_tab(app).space_shown
+        assert space is not None
+        assert space.space == 4
 
     scene(act)
 
 
 def test_from_an_op_of_another_module() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        assert app.memory.go_to("fusion.128", 2) == "Reading jit_eval_step"
+        assert memory_tab(app).go_to("op", "fusion.128", 2) == "Reading jit_eval_step"
         await settled(pilot)
-        assert app.memory.space_shown is not None
-        assert app.memory.space_shown.module.name == "jit_eval_step"
-        assert app.memory.op_name == "fusion.128"
-        app.memory.go_to("no_op", 1)
+        space = memory_tab(app).space_shown
+        assert space is not None
+        assert space.module.name == "jit_eval_step"
+        assert memory_tab(app).op_name == "fusion.128"
+        memory_tab(app).go_to("op", "no_op", 1)
         await settled(pilot)
         assert "no_op defines no buffer in HBM of jit_train_step(1)" in frame(app)
 
@@ -315,20 +322,20 @@ def test_from_an_op_of_another_module() -> None:
 
 def test_an_op_is_gone_to_once_the_tab_is_loaded() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        app.memory.go_to("fusion.397", 1)
+        memory_tab(app).go_to("op", "fusion.397", 1)
         await press(pilot, "5")
-        assert app.memory.op_name == "fusion.397"
+        assert memory_tab(app).op_name == "fusion.397"
 
     play(act, make_app(ReadyPages(training_overview())))
 
 
 def test_the_mouse_points_at_rows_and_points() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        first = app.memory.selection
-        await pilot.click(f"#{app.memory.id}", offset=(20, 17))
+        first = memory_tab(app).selection
+        await pilot.click(f"#{memory_tab(app).id}", offset=(20, 17))
         await settled(pilot)
-        assert app.memory.selection != first
-        await pilot.click(f"#{app.memory.id}", offset=(12, 8))
+        assert memory_tab(app).selection != first
+        await pilot.click(f"#{memory_tab(app).id}", offset=(12, 8))
         await settled(pilot)
         assert 0 < _point(app) < 60
 
@@ -380,7 +387,7 @@ def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
         options,
         detect(ENVIRONMENT),
         find=find_hlo,
-        open_session=open_hlo_session("TPU v5e"),
+        open_session=partial(open_hlo_session, device="TPU v5e"),
         environ=ENVIRONMENT,
     )
 
@@ -398,11 +405,11 @@ def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
 
 def test_a_space_of_another_run_is_not_shown() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        pages = app.memory._pages
+        pages = memory_tab(app)._pages
         await pilot.press("t")
-        app.memory.show_state(app.memory._state)
+        memory_tab(app).show_state(memory_tab(app)._state)
         await settled(pilot)
-        assert app.memory.space_shown is None
+        assert memory_tab(app).space_shown is None
         assert pages is not None
 
     scene(act)

@@ -219,9 +219,9 @@ def test_the_mouse_points() -> None:
     async def part() -> None:
         async with on_stand(screen) as pilot:
             row = next(at for at, line in enumerate(frame(pilot).splitlines()) if line.startswith("  3 "))
-            await pilot.click("#page-body", offset=(5, row - 1))
+            await pilot.click("#body", offset=(5, row - 1))
             assert screen.view.cursor == 2 and screen.popups.popup is None
-            await pilot.click("#page-body", offset=(5, row - 1))
+            await pilot.click("#body", offset=(5, row - 1))
             assert screen.popups.popup is not None
 
     play(part)
@@ -247,7 +247,7 @@ def test_it_opens_above_the_main_app() -> None:
             await pilot.pause()
             assert "OVER BY 16.06 GiB" in frame(pilot)
             await pilot.press("2", "j", "tab", "R", "3")
-            assert app.tab_index == 0 and app.popups.popup is None
+            assert app.main.tab_name == "overview" and app.main.popups.popup is None
             await pilot.resize_terminal(80, 24)
             await pilot.pause()
             assert "OVER BY 16.06 GiB" in frame(pilot)

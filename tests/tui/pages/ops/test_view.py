@@ -17,11 +17,12 @@ from tests.support.app.stage import (
     make_app,
     make_demo_app,
     on_stage,
+    ops_tab,
+    overview_tab,
     settled,
     until,
 )
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.app.loading import OPS_TAB
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
@@ -52,13 +53,15 @@ def play(act: Act, app: TpuprofApp | None = None, width: int = 80, height: int =
 
 
 def tree(app: TpuprofApp) -> TreeView:
-    assert isinstance(app.ops.view, TreeView)
-    return app.ops.view
+    view = ops_tab(app).view
+    assert isinstance(view, TreeView)
+    return view
 
 
 def table(app: TpuprofApp) -> TableView:
-    assert isinstance(app.ops.view, TableView)
-    return app.ops.view
+    view = ops_tab(app).view
+    assert isinstance(view, TableView)
+    return view
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
@@ -100,11 +103,11 @@ def test_nothing_is_computed_before_the_tab_is_shown() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app) as pilot:
-            assert app.overview.has_page
-            assert not app.ops.has_page
+            assert overview_tab(app).has_page
+            assert not ops_tab(app).has_page
             await pilot.press("3")
             await settled(pilot)
-            assert app.ops.has_page
+            assert ops_tab(app).has_page
 
     asyncio.run(run())
 
@@ -117,12 +120,12 @@ def test_the_tab_shown_while_the_overview_is_decoded_gets_its_page_afterwards() 
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, pages.started.is_set)
             await pilot.press("3")
-            assert not app.ops.has_page
+            assert not ops_tab(app).has_page
             assert "train_b" in frame(app)
             pages.let_go.set()
-            await until(pilot, lambda: app.ops.has_page)
+            await until(pilot, lambda: ops_tab(app).has_page)
             assert not pages.was_cancelled.is_set()  # the decoding under way is not thrown away
-            assert app.tab_index == OPS_TAB
+            assert app.main.tab_name == "op-profile"
 
     asyncio.run(run())
 
@@ -145,7 +148,7 @@ def test_opening_and_closing() -> None:
         await pilot.press("h")
         assert len(view.state.rows) == first
         await pilot.press("enter")
-        assert app.popups.popup is not None  # the whole card
+        assert app.main.popups.popup is not None  # the whole card
 
     play(act)
 
@@ -168,7 +171,7 @@ def test_keys_that_come_at_once_are_taken_in_order() -> None:
         for key in ("v", "slash", "q", "s", "o"):  # a terminal hands on a paste in one go
             app.screen.post_message(Key(key, None if len(key) > 1 else key))
         await pilot.pause()
-        assert app._prompt == "qso"
+        assert app.main.prompt is not None and app.main.prompt.text == "qso"
         assert not app._exit
 
     play(act)
@@ -181,13 +184,14 @@ def test_a_fusion_opens_to_what_it_holds() -> None:
         view = tree(app)
         inside = [row for row in view.state.rows if row.instruction is not None]
         assert inside
-        op = app.ops._pages.ops.table.name[0]  # type: ignore[union-attr]
+        op = ops_tab(app)._pages.ops.table.name[0]  # type: ignore[union-attr]
         assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
         await pilot.press("j")
         await settled(pilot)
         assert "part of the fusion's" in frame(app)
-        assert view.op_row is not None and app.ops._pages is not None
-        assert app.ops._pages.ops.table.name[view.op_row] == op
+        pages = ops_tab(app)._pages
+        assert view.op_row is not None and pages is not None
+        assert pages.ops.table.name[view.op_row] == op
 
     play(act, height=40)
 
@@ -274,7 +278,7 @@ def test_a_filter_keeps_matching_rows_until_escape() -> None:
         view = table(app)
         every = len(view.state.rows)
         await pilot.press("slash", *"cat:all-reduce >100ms", "enter")
-        pages = app.ops._pages
+        pages = ops_tab(app)._pages
         assert pages is not None
         kept = view.state.rows.tolist()
         assert 0 < len(kept) < every
@@ -295,9 +299,9 @@ def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
         await pilot.press("slash", *"cat:all-reduce", "enter", "v")
         assert table(app) is not view
         await pilot.press("escape")
-        assert app.tab_index == OPS_TAB
+        assert app.main.tab_name == "op-profile"
         assert len(view.state.rows) == every
-        assert app.ops._at == FRAMEWORK
+        assert ops_tab(app)._at == FRAMEWORK
 
     play(act, width=100)
 
@@ -308,7 +312,7 @@ def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
         every = len(table(app).state.rows)
         await pilot.press("slash", "tilde", "left_parenthesis")
         assert len(table(app).state.rows) == every
-        assert "not a regex" in app._found
+        assert "not a regex" in app.main._search_words
         await pilot.press("enter")  # the prompt stays, with what is wrong
         assert "not a regex" in frame(app)
         await pilot.press("escape")
@@ -320,7 +324,7 @@ def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
 def test_sorting_by_any_column() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("v")
-        view, pages = table(app), app.ops._pages
+        view, pages = table(app), ops_tab(app)._pages
         assert pages is not None
         seen = [view.state.sort]
         while True:
@@ -354,15 +358,15 @@ def test_the_same_op_in_tree_and_table() -> None:
         await pilot.press("v", *["j"] * 30)
         name = table(app).selection
         await pilot.press("o")
-        assert app.ops.view_index == TREE
+        assert ops_tab(app).view_index == TREE
         assert tree(app).selection == name
         await pilot.press("o")
-        assert app.ops.view_index == HLO
+        assert ops_tab(app).view_index == HLO
         assert table(app).selection == name
         await pilot.press("v")
-        assert app.ops.view_index == FRAMEWORK
+        assert ops_tab(app).view_index == FRAMEWORK
         await pilot.press("o")
-        assert app.ops.view_index == HLO
+        assert ops_tab(app).view_index == HLO
 
     play(act)
 
@@ -371,16 +375,16 @@ def test_from_the_overview_to_the_framework_op() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app, 120, 40) as pilot:
-            page = app.overview.page_shown
+            page = overview_tab(app).page_shown
             assert page is not None
             await pilot.press(*["j"] * (len(page.findings) + 2))
-            name = app.overview.selection
+            name = overview_tab(app).selection
             assert name == page.top_ops[2].name
             await pilot.press("o")
             await settled(pilot)
-            assert app.tab_index == OPS_TAB
-            assert isinstance(app.ops.view, FrameworkView)
-            assert app.ops.selection == name
+            assert app.main.tab_name == "op-profile"
+            assert isinstance(ops_tab(app).view, FrameworkView)
+            assert ops_tab(app).selection == name
 
     asyncio.run(run())
 
@@ -389,15 +393,15 @@ def test_from_a_finding_to_its_op() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app, 120, 40) as pilot:
-            page = app.overview.page_shown
+            page = overview_tab(app).page_shown
             assert page is not None
             wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
             target = page.findings[wanted].place.target
             await pilot.press(*["j"] * wanted, "o")
             await settled(pilot)
-            assert app.tab_index == OPS_TAB
-            assert app.ops.view_index == HLO
-            assert app.ops.selection == target
+            assert app.main.tab_name == "op-profile"
+            assert ops_tab(app).view_index == HLO
+            assert ops_tab(app).selection == target
 
     asyncio.run(run())
 
@@ -405,8 +409,8 @@ def test_from_a_finding_to_its_op() -> None:
 def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("V")
-        assert app.ops.view_index == ROOFLINE
-        view = app.ops.view
+        assert ops_tab(app).view_index == ROOFLINE
+        view = ops_tab(app).view
         assert isinstance(view, RooflineView)
         await pilot.press("i")
         assert not view.page.with_infeed
@@ -421,8 +425,8 @@ def test_enter_opens_the_card_in_full() -> None:
         await pilot.press("v")
         await settled(pilot)
         await pilot.press("enter")
-        assert app.popups.popup is not None
-        assert app.popups.popup.title == "Op"
+        assert app.main.popups.popup is not None
+        assert app.main.popups.popup.title == "Op"
         await pilot.press("G")
         assert "fusion" in frame(app)
 

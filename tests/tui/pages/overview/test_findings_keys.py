@@ -6,7 +6,7 @@ import dataclasses
 
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ReadyPages, frame, make_app, settled
+from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, settled, timeline_tab
 from tests.support.made.pages import training_overview, two_findings
 from tests.tui.app.test_keys import Act, play
 from tpuprof.parsers.pages.findings.finding import Place as Where
@@ -35,10 +35,10 @@ def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("o")
         await settled(pilot)
-        assert app.tab_index == 2
-        assert "[HLO ops]" in frame(app) and app.ops.selection == "fusion.3"
+        assert app.main.tab_name == "op-profile"
+        assert "[HLO ops]" in frame(app) and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape")
-        assert app.tab_index == 0 and app.overview.place == Place("findings", 0)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 0)
 
     scene(act)
 
@@ -49,7 +49,7 @@ def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
         await settled(pilot)
         await pilot.press("/", *"fusion.11", "enter", "1", "o")
         await settled(pilot)
-        assert app.tab_index == 2 and app.ops.selection == "fusion.3"
+        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
 
     scene(act)
 
@@ -58,9 +58,9 @@ def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "o")
         await settled(pilot)
-        assert app.tab_index == 1 and app.input.place == Place("steps", 4)
+        assert app.main.tab_name == "input" and input_tab(app).place == Place("steps", 4)
         await pilot.press("escape")
-        assert app.tab_index == 0 and app.overview.place == Place("findings", 1)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 1)
 
     scene(act)
 
@@ -69,10 +69,10 @@ def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "j", "o")
         await settled(pilot)
-        assert app.tab_index == 3 and app.timeline.selection == "101"
+        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "101"
         assert "▼ step 101" in frame(app)
         await pilot.press("escape")
-        assert app.tab_index == 0 and app.overview.place == Place("findings", 2)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 2)
 
     scene(act)
 
@@ -83,15 +83,15 @@ def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
         assert "o shows it in tab 4, timeline" in frame(app)
         await pilot.press("o")
         await settled(pilot)
-        assert app.tab_index == 3 and "▼ step 103" in frame(app)
+        assert app.main.tab_name == "timeline" and "▼ step 103" in frame(app)
         await pilot.press("3", "v")
         await settled(pilot)
-        assert app.ops.selection == "fusion.0"
+        assert ops_tab(app).selection == "fusion.0"
         await pilot.press("O")
         await settled(pilot)
-        assert app.tab_index == 3 and app.timeline.selection == "fusion.0"
+        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.0"
         await pilot.press("o")
-        assert app.tab_index == 2 and app.ops.selection == "fusion.0"
+        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.0"
 
     scene(act)
 
@@ -100,9 +100,9 @@ def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         assert "o go there" in frame(app)
         await pilot.press("j", "j", "j")
-        assert "o go there" not in frame(app) and app.overview.commands == ()
+        assert "o go there" not in frame(app) and overview_tab(app).commands == ()
         await pilot.press("o")
-        assert app.tab_index == 0 and app.overview.place == Place("findings", 3)
+        assert app.main.tab_name == "overview" and overview_tab(app).place == Place("findings", 3)
         await pilot.press("j")
         assert "o in ops" in frame(app)
 
@@ -112,11 +112,11 @@ def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
 def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "l", "k")
-        assert app.overview.place == Place("findings", 0)
+        assert overview_tab(app).place == Place("findings", 0)
         await pilot.press("l", "h", "j", "j")
-        assert app.overview.place == Place("findings", 2)
+        assert overview_tab(app).place == Place("findings", 2)
         await pilot.press("j", "j", "l", "k")
-        assert app.overview.place == Place("findings", 3), "the first op is below the last finding"
+        assert overview_tab(app).place == Place("findings", 3), "the first op is below the last finding"
 
     scene(act)
 
@@ -127,7 +127,7 @@ def test_details_say_the_keys_that_work_from_there() -> None:
         assert "o shows fusion.3 in tab 3, ops" in frame(app)
         await pilot.press("o")
         await settled(pilot)
-        assert app.ops.selection == "fusion.3"
+        assert ops_tab(app).selection == "fusion.3"
 
     scene(act)
 
@@ -155,7 +155,7 @@ def test_g_goes_back_to_the_top_of_the_page() -> None:
         await pilot.press("G")
         assert "STEP TIME" not in frame(app)
         await pilot.press("g", "j")
-        assert app.look.glyphs.mark in frame(app)
+        assert app.main.look.glyphs.mark in frame(app)
 
     scene(act, 60, 15)
 
@@ -164,9 +164,9 @@ def test_keys_that_come_at_once_all_count() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("j", "o", "escape", "k", "o")
         await settled(pilot)
-        assert app.tab_index == 2 and app.ops.selection == "fusion.3"
+        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape", "2")
         await settled(pilot)
-        assert app.input.place == Place("steps", 4), "the step that was wanted while the page was loading"
+        assert input_tab(app).place == Place("steps", 4), "the step that was wanted while the page was loading"
 
     scene(act)

@@ -19,7 +19,8 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.session.run_facts import RunFacts
 from tpuprof.tui.app.listings import new_run_sentence
-from tpuprof.tui.pages.runs.popup import FactsReader, RunsPopup, read_facts
+from tpuprof.tui.app.runs import FactsReader, read_facts
+from tpuprof.tui.pages.runs.popup import RunsPopup
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import Look
 from tpuprof.tui.widgets.popup import PopupLayer

@@ -8,7 +8,18 @@ from collections.abc import Sequence
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.stage import ReadyPages, check_cells, check_golden, frame, make_app, on_stage, settled, strips
+from tests.support.app.stage import (
+    ReadyPages,
+    check_cells,
+    check_golden,
+    frame,
+    make_app,
+    on_stage,
+    ops_tab,
+    settled,
+    strips,
+    timeline_tab,
+)
 from tests.support.made.pages import training_overview
 from tests.tui.app.test_keys import Act, play
 from tpuprof.tui.app.app import TpuprofApp
@@ -54,7 +65,7 @@ def shown(keys: Sequence[str] = (), width: int = 80, height: int = 24, options: 
 
 def colours(app: TpuprofApp) -> str:
     """Which cells have which class's colour as their ground."""
-    styles = app.look.palette.styles
+    styles = app.main.look.palette.styles
     letters = {styles[f"on.{name}"].bgcolor: letter for name, letter in CLASS_LETTER.items()}  # type: ignore[index]
     letters |= {styles["on.step"].bgcolor: "-", styles["on.module"].bgcolor: "=", styles["on.selected"].bgcolor: "#"}
     letters[styles["text"].bgcolor] = " "
@@ -95,7 +106,7 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, STEP)
         await press(pilot, ["g", "m", ".", ".", ".", "m"])
-        assert isinstance(app.popups.popup, Measured)
+        assert isinstance(app.main.popups.popup, Measured)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
         await press(pilot, ["c"])
@@ -103,11 +114,11 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
         await press(pilot, ["c", "t"])
         assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
         await press(pilot, ["t", "s", "j", "enter"])
-        assert app.popups.popup is None
-        assert app.timeline.selection is not None
+        assert app.main.popups.popup is None
+        assert timeline_tab(app).selection is not None
         assert "m…m" in frame(app)
         await press(pilot, ["escape"])
-        assert "m…m" not in frame(app) and app.tab_index == 3
+        assert "m…m" not in frame(app) and app.main.tab_name == "timeline"
 
     scene(act)
 
@@ -115,7 +126,7 @@ def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
 def test_enter_tells_everything_about_an_event() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, [*STEP, "enter"])
-        assert isinstance(app.popups.popup, Reader)
+        assert isinstance(app.main.popups.popup, Reader)
         text = frame(app)
         assert "fusion.1" in text and "Chip 0: TPU core 0, XLA Ops, lane 1" in text and "class" in text
         assert "host0.xplane.pb" in text, "the file is not there: that is said, and the rest is shown"
@@ -138,11 +149,11 @@ def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
         await press(pilot, ["/", *"all-reduce"])
         assert "12 events, 1 name" in frame(app)
         await press(pilot, ["enter", "n"])
-        assert app.timeline.selection == "all-reduce.2" and "match 2 of 12" in frame(app)
+        assert timeline_tab(app).selection == "all-reduce.2" and "match 2 of 12" in frame(app)
         await press(pilot, ["escape", "F", *"python"])
         assert "1 track" in frame(app) and "XLA Ops" not in frame(app)
         await press(pilot, ["enter", "escape"])
-        assert "XLA Ops" in frame(app) and app.tab_index == 3
+        assert "XLA Ops" in frame(app) and app.main.tab_name == "timeline"
 
     scene(act)
 
@@ -150,11 +161,11 @@ def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
 def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, ["j", "g", "."])
-        assert app.timeline.selection == "jit_step(7)"
+        assert timeline_tab(app).selection == "jit_step(7)"
         await press(pilot, ["<"])
-        assert app.timeline.selection == "Execute" and "launch" in frame(app)
+        assert timeline_tab(app).selection == "Execute" and "launch" in frame(app)
         await press(pilot, [">"])
-        assert app.timeline.selection == "jit_step(7)"
+        assert timeline_tab(app).selection == "jit_step(7)"
 
     scene(act)
 
@@ -162,7 +173,7 @@ def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
 def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, [*STEP, "o"])
-        assert app.tab_index == 2 and app.ops.selection == "fusion.1"
+        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.1"
         await press(pilot, ["4", "w", "s", "W"])
         assert "Verdict and notes" in frame(app)
         await press(pilot, ["escape", "?"])
@@ -176,11 +187,11 @@ def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
 def test_escape_goes_back_to_where_a_jump_came_from() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, [*STEP, "o"])
-        assert app.tab_index == 2
+        assert app.main.tab_name == "op-profile"
         await press(pilot, ["escape"])
-        assert app.tab_index == 3 and app.timeline.selection == "fusion.1"
+        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
         await press(pilot, ["3", "escape"])
-        assert app.tab_index == 0, "a tab that was chosen by its key came from nowhere"
+        assert app.main.tab_name == "overview", "a tab that was chosen by its key came from nowhere"
 
     scene(act)
 
@@ -196,10 +207,10 @@ def test_a_filter_leaves_the_search_in_force() -> None:
 def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await pilot.press("4", "right_square_bracket", "right_square_bracket")
-        assert app.tab_index == 3
+        assert app.main.tab_name == "timeline"
         await settled(pilot)
         await pilot.press("tab")
-        assert app.tab_index == 4
+        assert app.main.tab_name == "memory"
 
     play(act, make_app(ReadyPages(training_overview())))
 
@@ -207,11 +218,11 @@ def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
 def test_a_smaller_screen_keeps_the_place() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
         await press(pilot, STEP)
-        selected = app.timeline.selection
+        selected = timeline_tab(app).selection
         await pilot.resize_terminal(60, 15)
         await settled(pilot)
-        assert app.timeline.selection == selected
-        assert app.look.glyphs.mark in frame(app)
+        assert timeline_tab(app).selection == selected
+        assert app.main.look.glyphs.mark in frame(app)
         check_cells(app)
 
     scene(act, 120, 40)
@@ -219,17 +230,17 @@ def test_a_smaller_screen_keeps_the_place() -> None:
 
 def test_the_mouse_points_at_rows_and_cells() -> None:
     async def act(app: TpuprofApp, pilot: Pilot[None]) -> None:
-        before = app.timeline.selection
+        before = timeline_tab(app).selection
         lines = frame(app).splitlines()
         row = next(at for at, line in enumerate(lines) if "XLA Ops" in line)
         await pilot.click(offset=(30, row))
         await settled(pilot)
-        assert app.look.glyphs.mark + " ▾ XLA Ops" in frame(app)
-        assert app.timeline.selection != before
+        assert app.main.look.glyphs.mark + " ▾ XLA Ops" in frame(app)
+        assert timeline_tab(app).selection != before
         await pilot.mouse_down(offset=(30, row))
         await pilot.mouse_up(offset=(50, row))
         await settled(pilot)
-        assert isinstance(app.popups.popup, Measured)
+        assert isinstance(app.main.popups.popup, Measured)
         await press(pilot, ["escape"])
         assert "m…m" in frame(app)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from tpuprof.tui.pages import TABS, Tab
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +14,7 @@ class Situation:
     """What the screen is at, as far as it decides what is possible.
 
     Attributes:
-        tab: index of the tab that is shown.
+        tab: name of the tab that is shown.
         loading: a load is under way.
         run_count: runs that the path led to.
         host_count: readable hosts of the run.
@@ -24,7 +27,7 @@ class Situation:
         can_capture: a capture can begin.
     """
 
-    tab: int = 0
+    tab: str = TABS[0].name
     loading: bool = False
     run_count: int = 0
     host_count: int = 0
@@ -58,14 +61,9 @@ class Action:
     possible: Callable[[Situation], bool] = lambda _: True
 
 
-TAB_NAMES = ("Overview", "Input pipeline", "Op profile", "Timeline", "Memory")
-
-
-def _tab(number: int) -> Action:
-    name = f"show_tab({number - 1})"
-    return Action(
-        name, (str(number),), str(number), f"Show {TAB_NAMES[number - 1]}", "", lambda at: at.tab != number - 1
-    )
+def _tab(number: int, tab: Tab) -> Action:
+    key = str(number)
+    return Action(f"show_tab('{tab.name}')", (key,), key, f"Show {tab.title}", "", lambda at: at.tab != tab.name)
 
 
 def _has_notes(at: Situation) -> bool:
@@ -128,7 +126,7 @@ _MEMORY: tuple[Action, ...] = (
 )
 
 ACTIONS: tuple[Action, ...] = (
-    *(_tab(number) for number in range(1, 6)),
+    *(_tab(number, tab) for number, tab in enumerate(TABS, 1)),
     *_TIMELINE,
     *_MEMORY,
     Action("next_tab(1)", ("tab", "right_square_bracket"), "Tab, ]", "Next tab"),
@@ -179,15 +177,28 @@ MOTIONS: tuple[tuple[str, str], ...] = (
 """Keys and their actions, which each tab understands in its own way."""
 
 
-MOTION_HELP: tuple[tuple[str, str], ...] = (
-    ("j k, down up", "Next, previous op"),
-    ("l h, right left", "Next, previous step"),
-    ("g G, Home End", "First, last one"),
-    ("PgDn PgUp", "One screen down, up"),
-    ("ctrl+d ctrl+u", "Half a screen down, up"),
-    ("Enter", "Details of the op or step"),
-)
-"""The motions for people."""
+OF_THE_APP = ("quit", "suspend_process")
+"""Actions that are Textual's own."""
+
+
+def parsed(action: str) -> tuple[str, tuple[object, ...]]:
+    """Name and arguments of an action as it stands in the tables: ``move(0, 1)``."""
+    name, bracket, rest = action.partition("(")
+    return name, literal_eval(f"({rest[:-1]},)") if bracket else ()
+
+
+def _actions_by_key() -> dict[str, tuple[str, ...]]:
+    """What each key does when nothing is open above the page: the first that is possible, where it does several."""
+    named = [*((action.keys, action.name) for action in ACTIONS), *((keys.split(","), name) for keys, name in MOTIONS)]
+    actions: dict[str, tuple[str, ...]] = {}
+    for keys, action in named:
+        for key in keys if action not in OF_THE_APP else ():
+            actions[key] = (*actions.get(key, ()), action)
+    return actions
+
+
+ACTIONS_BY_KEY = _actions_by_key()
+"""Names of actions by Textual's name of a key."""
 
 
 def by_name(name: str) -> Action:

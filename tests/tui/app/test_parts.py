@@ -1,0 +1,172 @@
+"""The parts of the app alone, on a stage without an app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.app.stage import ENVIRONMENT, LOGDIR, NEWEST, OLDER, ReadyPages
+from tests.support.made.pages import training_overview
+from tpuprof.parsers.capture.model import CaptureProgress
+from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.jumps import Jumps
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.app.runs import Comparisons
+from tpuprof.tui.app.shown import Shown
+from tpuprof.tui.app.stage import N, Part
+from tpuprof.tui.pages import TABS
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.states import State
+from tpuprof.tui.widgets.tab import Jump, Payload, Tab
+
+LOOK = Look.of(detect(ENVIRONMENT))
+
+
+class PlainTab(Tab):
+    """A tab that keeps what it is shown."""
+
+    def __init__(self, jump: Jump | None = None) -> None:
+        super().__init__(LOOK)
+        self.parts: list[str] = []
+        self.state: State | None = None
+        self.gone_to = ""
+        self.leads_to = jump
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a part is shown."""
+        return bool(self.parts)
+
+    def show(self, part: str, payload: Payload) -> str | None:
+        """Keeps the name of the part."""
+        self.parts.append(part)
+        return f"shows {part}"
+
+    def show_state(self, state: State) -> None:
+        """Keeps the state."""
+        self.parts, self.state = [], state
+
+    def jump(self, command: str) -> Jump | None:
+        """Where it was told to lead."""
+        return self.leads_to
+
+    def go_to(self, what: str, name: str, program: int | None = None) -> str:
+        """Keeps where."""
+        self.gone_to = f"{what} {name}"
+        return self.gone_to
+
+
+class PlainStage:
+    """Does jobs when it is told to, and hands on reports at once."""
+
+    def __init__(self, jump: Jump | None = None) -> None:
+        self.look = LOOK
+        self.flash = ""
+        self.tabs = {tab.name: PlainTab(jump) for tab in TABS}
+        self.tab_name = "overview"
+        self.popup: Popup | None = None
+        self.screens: list[str] = []
+        self.jobs: list[Callable[[], object]] = []
+
+    def show_tab(self, name: str) -> None:
+        """Shows a tab."""
+        self.tab_name = name
+
+    def open(self, popup: Popup) -> None:
+        """Opens a popup."""
+        self.popup = popup
+
+    def redraw_popup(self) -> None:
+        """Nothing."""
+
+    def open_screen(self, name: str, content: object) -> None:
+        """Keeps the screen's name."""
+        self.screens.append(name)
+
+    def redraw(self) -> None:
+        """Nothing."""
+
+    def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
+        """Keeps the job for later."""
+        self.jobs.append(job)
+
+    def report(self, part: Part[N], news: N) -> None:
+        """Hands it on."""
+        part.take(news)
+
+    def work_off(self) -> None:
+        """Does what is to be done, and what comes of that."""
+        while self.jobs:
+            self.jobs.pop(0)()
+
+
+def shown_on(stage: PlainStage) -> Shown:
+    """What a stage shows of two runs."""
+    pages, options = ReadyPages(training_overview()), AppOptions()
+    nothing: Callable[..., Any] = lambda *_: None  # noqa: E731
+    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages, nothing, nothing)
+
+
+def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
+    stage = PlainStage()
+    shown = shown_on(stage)
+    shown.begin()
+    assert shown.is_loading and shown.overview is None
+    stage.tab_name = "timeline"
+    stage.work_off()
+    assert shown.run == NEWEST and shown.overview is not None and not shown.is_loading
+    assert {name: tab.parts for name, tab in stage.tabs.items() if tab.parts} == {
+        "overview": ["page"],
+        "timeline": ["timeline", "flows"],
+    }
+    assert stage.flash == "shows flows"
+
+
+def test_a_load_that_is_cancelled_shows_nothing() -> None:
+    stage = PlainStage()
+    shown = shown_on(stage)
+    shown.begin()
+    shown.cancel()
+    stage.work_off()
+    assert not any(tab.parts for tab in stage.tabs.values()) and not shown.is_loading
+
+
+@pytest.mark.parametrize(("what", "gone_to"), [("op", "op fusion.1"), ("", "")])
+def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
+    stage = PlainStage(Jump("memory", what, "fusion.1"))
+    stage.tab_name = "timeline"
+    jumps = Jumps(stage)
+    jumps.command("buffers")
+    assert (stage.tab_name, stage.flash, stage.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
+    jumps.back()
+    assert stage.tab_name == "timeline"
+    jumps.forget()
+    jumps.back()
+    assert stage.tab_name == "overview"
+
+
+def test_a_capture_warns_once_before_it_is_left() -> None:
+    stage = PlainStage()
+    captures = Captures(stage, shown_on(stage), is_demo=False, is_of_hlo=False)
+    assert not captures.warns(has_room=True)
+    assert captures.begin("logs", "nowhere").startswith("nowhere is no address")
+    assert not captures.is_under_way
+    assert captures.begin("logs", "localhost:1 50") == "" and captures.is_under_way and len(stage.jobs) == 1
+    captures.take(CaptureProgress("localhost:1", "tracing", 50, 50))
+    assert captures.words.startswith("Tracing, 0.1 s left") or captures.words.startswith("Tracing, 0.0 s left")
+    assert not captures.warns(has_room=False)
+    assert captures.warns(has_room=True) and not captures.warns(has_room=True)
+
+
+def test_a_comparison_that_is_given_up_opens_no_screen() -> None:
+    stage = PlainStage()
+    comparisons = Comparisons(stage, None)
+    comparisons.compare(OLDER, NEWEST)
+    assert comparisons.words == "Comparing train_a with train_b; Esc cancels"
+    comparisons.stop()
+    stage.work_off()
+    assert not stage.screens and not comparisons.words and stage.flash == "The comparison was given up"

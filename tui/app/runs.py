@@ -1,0 +1,266 @@
+"""Other runs and hosts than the shown ones: the lists to choose from, what is known of runs, and comparing two."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.app.listings import host_choices
+from tpuprof.tui.app.shown import Shown
+from tpuprof.tui.app.stage import Stage
+from tpuprof.tui.pages import load_above
+from tpuprof.tui.widgets.popup import Chooser
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.diff.model import Diff
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.session.run_facts import RunFacts
+
+TELL_SECONDS = 0.1
+"""At most one call of `tell` in this time."""
+
+ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
+
+
+def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+    """`parsers.session.run_facts.run_facts`, imported when called."""
+    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - brings numpy and protobuf
+
+    return run_facts(run, is_cancelled=is_cancelled)
+
+
+_Identity = tuple[str, float, int, int]
+
+
+def _identity(run: Run) -> _Identity:
+    """What a run's facts belong to: its path and its files as they are."""
+    return run.path, run.modified, run.size_bytes, len(run.hosts)
+
+
+@dataclass(slots=True)
+class FactsJob:
+    """Runs whose facts are to be read."""
+
+    runs: tuple[Run, ...]
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+class FactsReader:
+    """Reads facts of runs, each once, and keeps them.
+
+    `begin`, `cancel` and `facts` belong to the screen's thread, `work` to a worker thread.
+
+    Args:
+        tell: called on the worker's thread when facts have come, at most every `TELL_SECONDS` and at the end.
+        read: reads one run's facts; a test puts its own here.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, tell: Callable[[], object], read: ReadFacts = read_facts, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tell = tell
+        self._read = read
+        self._clock = clock
+        self._known: dict[_Identity, RunFacts] = {}
+        self._job: FactsJob | None = None
+
+    def facts(self, run: Run) -> RunFacts | None:
+        """What is known of a run as it is now; None as long as it has not been read."""
+        return self._known.get(_identity(run))
+
+    def begin(self, runs: Sequence[Run]) -> FactsJob:
+        """Makes reading these runs the current job; any older one is cancelled. Its `work` remains to be done."""
+        self.cancel()
+        self._job = FactsJob(tuple(run for run in runs if _identity(run) not in self._known))
+        return self._job
+
+    def cancel(self) -> None:
+        """Ends the current job, at its next line of a file."""
+        if self._job is not None:
+            self._job.cancelled.set()
+
+    def work(self, job: FactsJob) -> None:
+        """Reads the runs of a job, in their order."""
+        last, is_told = self._clock(), True
+        for run in job.runs:
+            try:
+                facts = self._read(run, job.cancelled.is_set)
+            except Cancelled:
+                return
+            if job.cancelled.is_set():
+                return
+            self._known[_identity(run)] = facts
+            is_told = self._clock() - last >= TELL_SECONDS
+            if is_told:
+                self._tell()
+                last = self._clock()
+        if not is_told:
+            self._tell()
+
+
+class Lists:
+    """Opens the lists.
+
+    Args:
+        compare: called with the older and the newer of two runs; None where runs can't be compared.
+        now: seconds since 1970, for the age of runs.
+    """
+
+    def __init__(
+        self, stage: Stage, shown: Shown, compare: Callable[[Run, Run], object] | None, now: Callable[[], float]
+    ) -> None:
+        self._stage = stage
+        self._shown = shown
+        self._compare = compare
+        self._now = now
+        self._facts = FactsReader(lambda: stage.report(self, None))
+        self._list: Any = None
+
+    def open_runs(self, marked: Run | None = None) -> None:
+        """Lists the runs, to open one or to compare two, of which one may be marked already."""
+        logdir = self._shown.logdir
+        if logdir is None:
+            return
+        self._list = load_above("runs")(
+            self._stage.look,
+            f"Runs in {printable(logdir.query)}",
+            logdir.runs,
+            self._facts.facts,
+            self._shown.open_run,
+            self._compare,
+            self._now,
+            self._shown.run,
+            self._facts.cancel,
+            marked,
+        )
+        self._stage.open(self._list)
+        self._read_facts(logdir.runs)
+
+    def open_to_compare(self) -> None:
+        """Lists the runs, to compare one with the run that is shown."""
+        self.open_runs(self._shown.run)
+
+    def refresh(self) -> None:
+        """Brings the list up to date where it is open."""
+        logdir = self._shown.logdir
+        if logdir is not None and self._is_open:
+            self._list.set_runs(logdir.runs)
+            self._stage.redraw_popup()
+            self._read_facts(logdir.runs)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._list is not None and self._stage.popup is self._list
+
+    def _read_facts(self, runs: Sequence[Run]) -> None:
+        self._stage.work("facts", partial(self._facts.work, self._facts.begin(runs)))
+
+    def take(self, news: None) -> None:
+        """Draws what is known of the runs by now."""
+        if self._is_open:
+            self._stage.redraw_popup()
+
+    def open_hosts(self) -> None:
+        """Compares the hosts of the run, or lists them where there is nothing to compare yet."""
+        run = self._shown.run
+        if run is None:
+            return
+        if len(run.hosts) > 1 and self._shown.has_overview and not self._shown.is_loading:
+            self._stage.flash = f"Comparing {len(run.hosts)} hosts"
+            self._shown.load_page("hosts", of_all_hosts=True)
+            return
+        choices = host_choices(run)
+        start = next((row for row, choice in enumerate(choices) if choice.value == self._shown.host), 0)
+        chosen = partial(self._shown.open_host, run)
+        title = f"Hosts of {printable(run.name)}"
+        self._stage.open(Chooser(self._stage.look, title, ("host", "size"), choices, chosen, start))
+
+    def show_hosts(self, page: HostsPage) -> None:
+        """Shows the hosts compared."""
+        run = self._shown.run
+        if run is not None:
+            self._stage.flash = ""
+            title, chosen = f"Hosts of {printable(run.name)}", partial(self._shown.open_host, run)
+            self._stage.open(load_above("hosts")(self._stage.look, title, page, chosen, self._shown.host))
+
+    def end(self) -> None:
+        """Lets the thread end that reads what is known of runs."""
+        self._facts.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two runs are compared, or can't be."""
+
+    job: threading.Event
+    diff: Diff | ProfileError
+
+
+class Comparisons:
+    """Compares runs, one pair at a time.
+
+    Args:
+        scheduler: address of a Dask scheduler whose workers read the hosts.
+
+    Attributes:
+        words: what the footer says while runs are compared; empty while none are.
+    """
+
+    def __init__(self, stage: Stage, scheduler: str | None) -> None:
+        self.words = ""
+        self._stage = stage
+        self._scheduler = scheduler
+        self._job = threading.Event()
+        """Set when the comparison is given up."""
+
+    def compare(self, before: Run, after: Run) -> None:
+        """Compares two runs; a comparison that is under way is given up."""
+        self.stop()
+        self.words = f"Comparing {printable(before.name)} with {printable(after.name)}; Esc cancels"
+        self._job = threading.Event()
+        self._stage.work("compare", partial(self._work, before, after, self._job), exclusive=False)
+        self._stage.redraw()
+
+    def stop(self) -> None:
+        """Gives the comparison up."""
+        self.end()
+        if self.words:
+            self.words = ""
+            self._stage.flash = "The comparison was given up"
+            self._stage.redraw()
+
+    def end(self) -> None:
+        """Lets the thread end, without a word."""
+        self._job.set()
+
+    def _work(self, before: Run, after: Run, job: threading.Event) -> None:
+        from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - brings the parsers
+        from tpuprof.parsers.session.session import Session  # noqa: PLC0415
+
+        try:
+            sessions = [Session(run, is_cancelled=job.is_set, scheduler=self._scheduler) for run in (before, after)]
+            diff: Diff | ProfileError = compare(sessions[0], sessions[1], is_cancelled=job.is_set)
+        except ProfileError as error:
+            diff = error
+        except Cancelled:
+            return
+        self._stage.report(self, Compared(job, diff))
+
+    def take(self, news: Compared) -> None:
+        """Shows what changed, or why that can't be said."""
+        if news.job.is_set():  # given up since
+            return
+        self.words = ""
+        if isinstance(news.diff, ProfileError):
+            self._stage.flash = news.diff.sentence
+        else:
+            self._stage.open_screen("diff", news.diff)
+        self._stage.redraw()

@@ -1,0 +1,273 @@
+"""What the tabs show: which run and host of it, what of these is loaded, and what is still on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import Problem, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.tui.app.listings import problems_of
+from tpuprof.tui.app.loader import (
+    FindRuns,
+    LoadDone,
+    Loader,
+    LoadFailed,
+    LoadNews,
+    LoadProgress,
+    OpenSession,
+    PageReady,
+    Request,
+    RunsFound,
+)
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.app.stage import Stage
+from tpuprof.tui.pages import TAB_NAMES
+from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
+from tpuprof.tui.widgets.tab import Tab
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.pages.overview.model import Overview
+
+FIRST = TAB_NAMES[0]
+"""The tab that is loaded with a run: what it shows settles of which run and host the others are."""
+
+_NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing", "no_permission", "connection")
+"""Codes of errors after which there are no runs to choose from."""
+
+
+class Shown:
+    """Loads what the tabs show.
+
+    Args:
+        loaded: called when a load is done.
+        compared: called when the hosts of the run are compared.
+
+    Attributes:
+        path: where runs are looked for.
+        logdir: the runs that the path led to.
+        run, host: what the tabs show.
+        progress: how far the load under way is, where that is known.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        path: str,
+        options: AppOptions,
+        find: FindRuns,
+        open_session: OpenSession,
+        loaded: Callable[[], object],
+        compared: Callable[[HostsPage], object],
+    ) -> None:
+        self.path = path
+        self.logdir: Logdir | None = None
+        self.run: Run | None = None
+        self.host: str | None = options.host
+        self.progress: LoadProgress | None = None
+        self._stage = stage
+        self._loaded = loaded
+        self._compared = compared
+        self._is_of_hlo = options.only_hlo
+        self._overview: Overview | None = None
+        self._wanted = Request(path, options.run, options.host, pages=("memory",) if options.only_hlo else (FIRST,))
+        self._loader = Loader(find, open_session, partial(stage.report, self))
+
+    # --- what is there
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a load is under way."""
+        return self._loader.is_loading
+
+    @property
+    def has_overview(self) -> bool:
+        """Whether the first tab shows figures."""
+        return self._stage.tabs[FIRST].has_page
+
+    @property
+    def overview(self) -> Overview | None:
+        """The page of the first tab, which header and notes tell of too."""
+        return self._overview if self.has_overview else None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the files of the run, and with folders that belong to none."""
+        return problems_of(self.logdir, self.run)
+
+    def is_read(self, run: Run) -> bool:
+        """Whether a run is what is shown, as it is now."""
+        return self.run is not None and self.run.path == run.path and self.run.hosts == run.hosts
+
+    @property
+    def _logdir_as_read(self) -> Logdir | None:
+        """The logdir with the shown run as it was read, so that all tabs are of the same hosts."""
+        read, logdir = self.run, self.logdir
+        if read is None or logdir is None:
+            return logdir
+        return replace(logdir, runs=tuple(read if run.path == read.path else run for run in logdir.runs))
+
+    @property
+    def _late_tabs(self) -> dict[str, Tab]:
+        """The tabs that load when they are shown."""
+        return {name: tab for name, tab in self._stage.tabs.items() if name != FIRST}
+
+    # --- what is asked for
+
+    def begin(self) -> None:
+        """Loads what the command line asked for."""
+        self.load(self._wanted)
+
+    def load(self, request: Request) -> None:
+        """Begins to load; what is being loaded is given up."""
+        if request.pages == self._wanted.pages:  # else it is more of the run: r still loads what was asked for
+            self._wanted = request
+        self.progress = None
+        job = self._loader.begin(request)
+        run = request.run_name if request.logdir else None
+        self._show_waiting(Decoding(printable(run)) if run else Searching(shown(self.path)))
+        self._stage.work("load", partial(self._loader.work, job))
+        self._stage.redraw()
+
+    def load_tab(self) -> None:
+        """Loads what the shown tab needs, where it is not there yet and nothing else is being loaded."""
+        name = self._stage.tab_name
+        if not self._stage.tabs[name].has_page and self.has_overview and not self.is_loading:
+            self.load_page(name)
+
+    def load_page(self, name: str, *, of_all_hosts: bool = False) -> None:
+        """Loads another page of what is shown."""
+        if self.run is not None:
+            host = None if of_all_hosts else self.host
+            self.load(Request(self.path, self.run.name, host, self._logdir_as_read, (name,)))
+
+    def reload(self) -> None:
+        """Looks for runs again and loads the wanted one."""
+        self.load(replace(self._wanted, logdir=None))
+        for tab in self._late_tabs.values():
+            tab.show_state(Searching(shown(self.path)))
+
+    def open_run(self, run: Run) -> None:
+        """Loads another run."""
+        self.run = run
+        for tab in self._stage.tabs.values():
+            tab.show_state(Decoding(printable(run.name)))
+        self.load(Request(self.path, run.name, None, self.logdir))
+
+    def open_host(self, run: Run, host: str | None) -> None:
+        """Loads one host of a run, or all."""
+        self.load(Request(self.path, run.name, host, self.logdir))
+
+    def cancel(self) -> None:
+        """Stops loading: the screen says so at once, the thread follows at its next chunk."""
+        if not self._loader.cancel():
+            return
+        progress = self.progress.progress if self.progress else None
+        self.progress = None
+        name = printable(self.run.name) if self.run else ""
+        for tab in self._late_tabs.values():
+            if not tab.has_page:
+                tab.show_state(Stopped(name, progress))
+        page, hosts = self.overview, len(self.run.hosts) if self.run else 0
+        if page is not None and self.host is None and len(page.hosts) < hosts:
+            self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
+        elif page is not None:
+            self._stage.flash = "Cancelled; this is what was shown before. r loads again."
+        else:
+            self._stage.tabs[FIRST].show_state(Stopped(name, progress))
+        self._stage.redraw()
+
+    def end(self) -> None:
+        """Lets a decoding thread end at its next chunk, without a word."""
+        self._loader.cancel()
+
+    # --- what a thread tells of it
+
+    def take(self, news: LoadNews) -> None:
+        """Shows what a load tells, unless a newer one has begun."""
+        if not self._loader.is_current(news):
+            return
+        match news:
+            case RunsFound():
+                self._take_runs(news)
+            case LoadProgress():
+                self._take_progress(news)
+            case PageReady():
+                self._take_page(news)
+            case LoadDone():
+                self._loader.settle()
+                self.progress = None
+                self._loaded()
+                self.load_tab()
+            case LoadFailed():
+                self._take_failure(news)
+        self._stage.redraw()
+
+    def _show_waiting(self, state: State) -> None:
+        """Shows what goes on in the tabs that have nothing to show yet."""
+        for tab in self._stage.tabs.values():
+            if not tab.has_page:
+                tab.show_state(state)
+
+    def _take_runs(self, news: RunsFound) -> None:
+        """The path led somewhere."""
+        self.logdir = news.logdir
+        if not self.has_overview:
+            self.run = news.run
+        self._show_waiting(Decoding(printable(news.run.name)))
+
+    def _take_progress(self, news: LoadProgress) -> None:
+        """Decoding goes on."""
+        self.progress = news
+        if self.run is not None:
+            self._show_waiting(Decoding(printable(self.run.name), news.progress, news.seconds_left))
+
+    def _take_page(self, news: PageReady) -> None:
+        """A part of a page is there."""
+        if news.page not in self._stage.tabs:
+            self._compared(news.payload)
+            return
+        if news.page == FIRST:
+            self._settle(news)
+        words = self._stage.tabs[news.page].show(news.part, news.payload)
+        if words is not None:
+            self._stage.flash = words
+        if self._is_of_hlo:
+            from tpuprof.parsers.session.hlo import ONLY_HLO  # noqa: PLC0415 - read by now
+
+            for name, tab in self._stage.tabs.items():
+                if name != news.page:
+                    tab.show_state(Failed(ProfileError("only_hlo", *ONLY_HLO)))
+
+    def _settle(self, news: PageReady) -> None:
+        """The first tab's page settles of which run and host all tabs are."""
+        if (news.run, news.host) != (self.run, self.host):
+            for tab in self._late_tabs.values():
+                tab.show_state(Decoding(printable(news.run.name)))
+        self.run, self.host, self._overview = news.run, news.host, news.payload
+        if not news.is_partial:
+            self.progress = None
+
+    def _take_failure(self, news: LoadFailed) -> None:
+        """There is no page, for a reason."""
+        self._loader.settle()
+        self.progress = None
+        if news.error.code in _NO_LOGDIR:
+            self.logdir = None
+        searched = self.logdir.searched if self.logdir else ()
+        failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
+        name = self._stage.tab_name
+        if name != FIRST and self.has_overview:
+            if self._stage.tabs[name].has_page:
+                self._stage.flash = news.error.sentence
+            else:
+                self._stage.tabs[name].show_state(failed)
+            return
+        for tab in self._stage.tabs.values():
+            tab.show_state(failed)
+        self._stage.show_tab(FIRST)

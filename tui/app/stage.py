@@ -1,0 +1,75 @@
+"""What the parts of the app act on, and how their workers tell them what has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from textual.message import Message
+
+from tpuprof.tui.widgets.line_canvas import Look
+from tpuprof.tui.widgets.popup import Popup
+from tpuprof.tui.widgets.tab import Tab
+
+N = TypeVar("N")
+N_contra = TypeVar("N_contra", contravariant=True)
+
+
+class Part(Protocol[N_contra]):
+    """A part of the app with workers."""
+
+    def take(self, news: N_contra) -> None:
+        """Takes what one of its workers has told; on the screen's thread."""
+
+
+class Report(Message):
+    """What a worker tells its part."""
+
+    def __init__(self, part: Part[Any], news: object) -> None:
+        super().__init__()
+        self.part = part
+        self.news = news
+
+
+class Stage(Protocol):
+    """What parts act on: the main screen, or what a test puts in its place.
+
+    Attributes:
+        flash: a sentence that the footer shows until the next key.
+    """
+
+    look: Look
+    flash: str
+
+    @property
+    def tabs(self) -> Mapping[str, Tab]:
+        """All tabs by name, in their order."""
+
+    @property
+    def tab_name(self) -> str:
+        """Name of the tab that is shown."""
+
+    @property
+    def popup(self) -> Popup | None:
+        """What is open above the page."""
+
+    def show_tab(self, name: str) -> None:
+        """Shows a tab."""
+
+    def open(self, popup: Popup) -> None:
+        """Opens a popup above the page."""
+
+    def redraw_popup(self) -> None:
+        """Draws what is open above the page again."""
+
+    def open_screen(self, name: str, content: object) -> None:
+        """Opens a screen of the registry above everything."""
+
+    def redraw(self) -> None:
+        """Draws again what surrounds the page."""
+
+    def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
+        """Does a job on a thread; where it is exclusive, instead of older ones of its group."""
+
+    def report(self, part: Part[N], news: N) -> None:
+        """Hands what a worker found to its part; to be called on any thread."""

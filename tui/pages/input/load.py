@@ -1,0 +1,15 @@
+"""How the input pipeline is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.tui.pages import Tell
+
+
+def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+    """Tells the page."""
+    tell("page", session.input_pipeline(host))

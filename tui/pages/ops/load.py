@@ -1,0 +1,33 @@
+"""How the ops are read."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tpuprof.tui.pages.ops.shelf import OpPages
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.tui.pages import Tell
+
+
+def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+    """Tells the HLO ops; then the framework ops, which take the host threads' lines."""
+    for module in (
+        "parsers.ops.filter",
+        "parsers.pages.ops.details",
+        "tui.pages.ops.fields.framework_ops",
+        "tui.draw.source_lines",
+    ):
+        import_module(f"tpuprof.{module}")  # what keys need later is read here, and not on the screen's thread
+    pages = OpPages(
+        profile=session.op_profile(host),
+        profile_without_idle=session.op_profile(host, with_idle=False),
+        roofline=session.roofline(host),
+        roofline_without_feeds=session.roofline(host, with_infeed=False),
+        modules=session.modules(host),
+    )
+    tell("ops", pages)
+    tell("framework_ops", session.framework_ops(host))

@@ -1,0 +1,26 @@
+"""How the overview is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.session.pages import PartialPages
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.tui.pages import Tell
+
+
+def load(session: Pages, run: Run, host: str | None, tell: Tell) -> None:
+    """Tells the page; before that, now and then, one "partial" page of the hosts read so far, where that is known."""
+    if isinstance(session, PartialPages):
+
+        def on_partial(page: Overview, hosts_done: int, hosts_total: int) -> None:
+            tell("partial", page)
+
+        page = session.overview_as_read(host, on_partial)
+    else:
+        page = session.overview(host)
+    tell("page", page)

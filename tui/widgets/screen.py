@@ -1,0 +1,500 @@
+"""The one kind of screen: a head, a page and a footer, and keys that go to what is open.
+
+`AppScreen` is what the main screen is, and `PageScreen`, which shows one page with a cursor over its rows, for ``oom``
+and ``diff``. `ScreenApp` is the app around either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from textual import work
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.events import Key, Paste, Resize
+from textual.message import Message
+from textual.screen import Screen
+
+from tpuprof.tui.draw.format import count as counted
+from tpuprof.tui.draw.spans import Glyphs
+from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
+from tpuprof.tui.terminal.theme import AnyLine, palette
+from tpuprof.tui.widgets.asking import Asker
+from tpuprof.tui.widgets.chrome import (
+    APP_NAME,
+    FootKey,
+    is_too_small,
+    keys_line,
+    message_line,
+    prompt_line,
+    too_small_lines,
+)
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look, PointedCanvas
+from tpuprof.tui.widgets.line_editor import LineEditor
+from tpuprof.tui.widgets.popup import MOVES, Popup, PopupLayer
+
+if TYPE_CHECKING:
+    from tpuprof.tui.terminal.detect import Terminal
+
+APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")
+"""Keys that mean the same whatever is open."""
+
+
+class ScreenApp(App[Any]):
+    """The app around screens: its keys, and its terminal.
+
+    Args:
+        terminal: what the terminal can do.
+        environ: for the clipboard and the editor.
+    """
+
+    TITLE = APP_NAME
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
+    ]
+
+    def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
+        # Native colours: what the palette says goes to the terminal as it is.
+        super().__init__(ansi_color=True)
+        self.look = Look.of(terminal)
+        self.environ = os.environ if environ is None else environ
+
+    def on_mount(self) -> None:
+        """Draws everything when the app comes back from the background; a signal that ends it restores the terminal."""
+        # the terminal comes back empty, and of the size it had, so that nothing else draws it
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        if self._driver is not None and not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
+
+
+class Yanked(Message):
+    """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
+
+    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
+        super().__init__()
+        self.text = text
+        self.in_tmux = in_tmux
+        self.where = where
+
+    @property
+    def places(self) -> str:
+        """Where the text is now, for a sentence."""
+        return f"{'tmux, ' if self.in_tmux else ''}the terminal (if it takes OSC 52) and {self.where}"
+
+
+class AppScreen(Screen[None]):
+    """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
+
+    Args:
+        look: palette and glyphs.
+        environ: for the clipboard and the editor.
+        flash: a sentence that the footer shows at first, until the next key.
+
+    Attributes:
+        prompt: what is typed in the footer, to search or filter; None while nothing is.
+        matches: what was found of it, in words.
+    """
+
+    HEAD_LINES: ClassVar[int] = 1
+    BINDINGS: ClassVar[list[BindingType]] = []
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    AppScreen { layers: base above; }
+    AppScreen > #head, AppScreen > #foot { height: 1; }
+    AppScreen > #tiny { height: 1fr; display: none; }
+    AppScreen.-small > LineCanvas { display: none; }
+    AppScreen.-small > #tiny { display: block; }
+    """
+
+    def __init__(
+        self, look: Look, environ: Mapping[str, str] | None, flash: str = "", *, id: str | None = None
+    ) -> None:
+        super().__init__(id=id)
+        self.look = look
+        self.environ = os.environ if environ is None else environ
+        self.flash = flash
+        self.prompt: LineEditor | None = None
+        self.matches = ""
+        self.head = PointedCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
+        self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
+        self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
+        self.popups = PopupLayer(look, id="popups")
+
+    # --- what a kind of screen says
+
+    @property
+    def page_canvases(self) -> Sequence[LineCanvas]:
+        """What is between head and footer, in its order."""
+        raise NotImplementedError
+
+    def lay_out_page(self, width: int, height: int) -> None:
+        """Prepares what is between head and footer for a screen of this size."""
+        raise NotImplementedError
+
+    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The lines on top."""
+        raise NotImplementedError
+
+    def foot_line(self, width: int) -> AnyLine:
+        """The footer while nothing is typed and there is nothing to say."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Draws again what a key may have changed."""
+        raise NotImplementedError
+
+    def act(self, key: str) -> bool:
+        """What a key means on the page; False where it is none of its keys."""
+        raise NotImplementedError
+
+    def search(self, text: str) -> str:
+        """What is typed into the prompt so far; says what that finds."""
+        raise NotImplementedError
+
+    def keep_search(self, text: str) -> bool:
+        """Enter was pressed in the prompt; False where it is to stay open, for what is wrong with it."""
+        raise NotImplementedError
+
+    def end_search(self) -> None:
+        """The prompt was given up."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Ends the app, or goes back to the screen below."""
+        raise NotImplementedError
+
+    def point_at_head(self, x: int, y: int) -> None:
+        """A click on the lines on top."""
+
+    # --- widgets
+
+    @property
+    def popup(self) -> Popup | None:
+        """What is open above the page."""
+        return self.popups.popup
+
+    @property
+    def _canvases(self) -> tuple[LineCanvas, ...]:
+        return (self.head, *self.page_canvases, self.foot, self.tiny, self.popups)
+
+    def compose(self) -> ComposeResult:
+        """Head, page and footer."""
+        yield from self._canvases
+
+    def on_mount(self) -> None:
+        """Draws the first frame."""
+        self.lay_out(*self.app.size)
+
+    def on_resize(self, event: Resize) -> None:
+        """Lays everything out for the new size."""
+        self.lay_out(*event.size)
+
+    def lay_out(self, width: int, height: int) -> None:
+        """Shows what there is room for, and draws it before Textual comes round to it: each frame is painted once."""
+        small = is_too_small(width, height)
+        self.set_class(small, "-small")
+        if small:
+            self.tiny.prepare(width, height)
+            return
+        self.head.prepare(width, self.HEAD_LINES)
+        self.lay_out_page(width, height)
+        self.foot.prepare(width, 1)
+        self.popups.fit(self.app.size)
+
+    def swap_background(self) -> None:
+        """Changes between the dark and the light palette."""
+        now = self.look.palette
+        self.look = Look(palette(now.color, not now.light), self.look.glyphs)
+        for canvas in self._canvases:
+            canvas.set_look(self.look)
+
+    def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
+        glyphs = self.look.glyphs
+        if self.prompt is not None:
+            return [prompt_line(self.prompt.text, self.matches, width, glyphs)]
+        return [message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
+
+    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
+        return too_small_lines(width, height, self.look.glyphs)
+
+    # --- keys
+
+    def on_key(self, event: Key) -> None:
+        """Takes a key, at once: a binding would do it after the keys that came in the same moment."""
+        if event.key not in APP_KEYS and self.press(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+
+    def press(self, key: str, character: str | None) -> bool:
+        """Gives a key to what is open; False where it means nothing there."""
+        popup = self.popups.popup
+        if self.flash:
+            self.flash = ""
+            self.foot.redraw()
+        if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
+            self.leave()
+        elif popup is not None and key in popup.passes:
+            self.popups.press("escape", None)
+            return self.act(key)
+        elif popup is not None:
+            self.popups.press(key, character)
+        elif self.prompt is not None:
+            self._press_in_prompt(self.prompt, key, character)
+        else:
+            return self.act(key)
+        return True
+
+    def _press_in_prompt(self, prompt: LineEditor, key: str, character: str | None) -> None:
+        if key == "escape" or (key == "backspace" and not prompt.text):
+            self.end_search()
+            self.prompt = None
+        elif key == "enter":
+            if self.keep_search(prompt.text):
+                self.prompt = None
+        elif prompt.press(key, character):
+            self.matches = self.search(prompt.text)
+        self.redraw()
+
+    def open_prompt(self, text: str = "", matches: str = "") -> None:
+        """Begins to take keys into the footer."""
+        self.prompt, self.matches, self.flash = LineEditor(text, moves=False), matches, ""
+
+    def on_paste(self, event: Paste) -> None:
+        """Puts a text of the clipboard into the line that is open, if one is."""
+        popup = self.popups.popup
+        if isinstance(popup, Asker):
+            popup.editor.paste(event.text)
+            self.popups.redraw()
+
+    # --- popups, clipboard, editor
+
+    def open_editor(self, path: str, line: int) -> str:
+        """Runs ``$VISUAL``, ``$EDITOR`` or vi on a source line while the app steps aside; says what went wrong.
+
+        ``+LINE`` before the name is what vi, nano, emacs and most others understand.
+        """
+        command = self.environ.get("VISUAL") or self.environ.get("EDITOR") or "vi"
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            words = []
+        if not words or not os.path.isfile(path):
+            return f"{command} can't be run." if not words else f"{path} is not there any more."
+        try:
+            with self.app.suspend():
+                subprocess.run([*words, f"+{line}", os.path.abspath(path)], check=False)  # noqa: S603 - the user's editor
+        except SuspendNotSupported:
+            return "This terminal can't be lent to an editor."
+        except OSError as error:
+            return f"{words[0]} can't be run: {error.strerror}."
+        return ""
+
+    def open(self, popup: Popup) -> None:
+        """Opens a popup above the page."""
+        self.popups.open(popup, self.app.size)
+
+    def copy(self, text: str) -> None:
+        """Copies a text; the footer says where to."""
+        self._yank(text.encode("utf-8", "replace").decode())
+
+    @work(thread=True, group="yank", description="yank")
+    def _yank(self, text: str) -> None:
+        in_tmux = load_tmux_buffer(text, self.environ)
+        message = Yanked(text, in_tmux, write_yank_file(text))
+        if self.is_running:
+            self.post_message(message)
+
+    def on_yanked(self, message: Yanked) -> None:
+        """Gives the terminal what was copied, and says where it went."""
+        message.stop()
+        self.app.copy_to_clipboard(message.text)
+        self.flash = self.copied_words(message)
+        self.redraw()
+
+    def copied_words(self, yanked: Yanked) -> str:
+        """What the footer says of a copied text."""
+        return f"Copied to {yanked.places}"
+
+
+class Composed(Protocol):
+    """A page that was drawn."""
+
+    @property
+    def first_row_line(self) -> int:
+        """The line that the table's rows begin on; -1 without."""
+
+    @property
+    def first(self) -> int:
+        """Index of the first row that shows."""
+
+    @property
+    def room(self) -> int:
+        """How many rows fit."""
+
+
+class PageScreen(AppScreen):
+    """A screen with one page; what the page is, a subclass says.
+
+    Args:
+        is_alone: it is the whole app, so that leaving it ends the app.
+
+    Attributes:
+        view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
+        composed: the page that was drawn last.
+    """
+
+    view: Any
+    composed: Composed | None
+
+    DEFAULT_CSS = """
+    PageScreen > #body { height: 1fr; }
+    """
+
+    def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
+        super().__init__(look, environ, note)
+        self._is_alone = is_alone
+        self.body = PointedCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+
+    # --- what a kind of page says
+
+    @property
+    def rows(self) -> Sequence[object]:
+        """The rows that pass the filter."""
+        raise NotImplementedError
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """The page's own keys; they go before those that move the cursor."""
+        raise NotImplementedError
+
+    def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
+        """The line on top."""
+        raise NotImplementedError
+
+    def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
+        """The page."""
+        raise NotImplementedError
+
+    def foot_keys(self) -> Sequence[tuple[str, str]]:
+        """Keys and what they do, for the footer."""
+        raise NotImplementedError
+
+    def move(self, rows: int, screens: float) -> None:
+        """Moves the cursor by rows and screens."""
+        raise NotImplementedError
+
+    def point(self, row: int) -> None:
+        """Puts the cursor on a row, or on the nearest that there is."""
+        self.view = replace(self.view, cursor=max(0, min(row, len(self.rows) - 1)))
+
+    def enter(self) -> None:
+        """What Enter and a click on the row under the cursor do."""
+        raise NotImplementedError
+
+    def number(self, number: int) -> None:
+        """A digit from 1 on."""
+        raise NotImplementedError
+
+    def filter(self, words: str) -> None:
+        """Shows the rows that hold all words."""
+        self.view = replace(self.view, words=words, cursor=0, first=0)
+
+    # --- drawing
+
+    @property
+    def page_canvases(self) -> Sequence[LineCanvas]:
+        """The page."""
+        return (self.body,)
+
+    def lay_out_page(self, width: int, height: int) -> None:
+        """Prepares the page."""
+        self.body.prepare(width, height - 2)
+
+    def redraw(self) -> None:
+        """Draws what has changed."""
+        for canvas in (self.head, self.body, self.foot):
+            canvas.redraw()
+
+    def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
+        """The line on top."""
+        return [self.head_line(width, self.look.glyphs)]
+
+    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
+        return self.draw_page(width, height, self.look.glyphs)
+
+    def foot_line(self, width: int) -> AnyLine:
+        """The keys."""
+        return keys_line([FootKey(key, label) for key, label in self.foot_keys()], width)
+
+    # --- keys and mouse
+
+    def act(self, key: str) -> bool:
+        """Does what a key means; no key gets past the page."""
+        act = self.actions.get(key)
+        if act is not None:
+            act()
+        elif key in MOVES:
+            self.move(*MOVES[key])
+        elif len(key) == 1 and key in "123456789":
+            self.number(int(key))
+        self.redraw()
+        return True
+
+    def begin_filter(self) -> None:
+        """Begins to take keys into the filter."""
+        self.open_prompt(self.view.words, f"{counted(len(self.rows))} found")
+
+    def search(self, text: str) -> str:
+        """Filters the rows."""
+        self.filter(text)
+        return f"{counted(len(self.rows))} found"
+
+    def keep_search(self, text: str) -> bool:
+        """The filter stays."""
+        return True
+
+    def end_search(self) -> None:
+        """Shows all rows."""
+        if self.view.words:
+            self.filter("")
+
+    def _wheel(self, by: int) -> None:
+        """The wheel moves as a key does."""
+        self.press("down" if by > 0 else "up", None)
+
+    def point_at(self, x: int, y: int) -> None:
+        """A click on a line of the page."""
+        composed = self.composed
+        if composed is None or self.popups.popup is not None or composed.first_row_line < 0:
+            return
+        row = y - composed.first_row_line + composed.first
+        if not composed.first <= row < min(len(self.rows), composed.first + composed.room):
+            return
+        if row == self.view.cursor:
+            self.enter()
+        self.point(row)
+        self.redraw()
+
+    def leave(self) -> None:
+        """Ends the app, or goes back to the screen below."""
+        if self._is_alone:
+            self.app.exit()
+        else:
+            self.dismiss()
+
+    def copied_words(self, yanked: Yanked) -> str:
+        """How many lines went where."""
+        return f"Copied {yanked.text.count(chr(10)) + 1} lines to {yanked.places}"
