@@ -93,11 +93,6 @@ class GraphTab(Tab, Generic[P]):
     # --- what they share
 
     @property
-    def page_shown(self) -> P | None:
-        """The page, where one is shown."""
-        return self._page
-
-    @property
     def has_page(self) -> bool:
         """Whether a page is shown, rather than a state."""
         return self._page is not None

@@ -139,11 +139,6 @@ class Tab(LineCanvas):
         return []
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it shows all that its last keys asked for; what takes long may wait until the cursor rests."""
-        return True
-
-    @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
         """Title and text of what Enter opens on what is under the cursor."""
         return None

@@ -262,7 +262,7 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
     await pilot.pause()
     assert isinstance(pilot.app, TpuprofApp)
-    while not pilot.app.main.tabs["op-profile"].is_settled:
+    while ops_tab(pilot.app).card_is_late:
         await asyncio.sleep(0.01)
         await pilot.pause()
     await pilot.app.workers.wait_for_complete()  # what the card wanted

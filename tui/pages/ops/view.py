@@ -162,11 +162,6 @@ class OpsTab(Tab):
         is_there = self._pages is not None and self.view is not None and width >= WIDE
         return (width - min(60, width * 2 // 5) - GUTTER, HEADLINE_LINES) if is_there else None
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the card has followed the cursor."""
-        return not self.card_is_late
-
     def _one_below_the_other(self, view: View, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         card_height = 6 if height < TALL else height // 3
         if height < LOW or (height < TALL and not view.has_low_card):

@@ -44,7 +44,7 @@ def test_states_and_pages_replace_each_other() -> None:
             assert not tab.has_page and tab.selection is None and tab.place is None
             tab.show("page", input_bound_page())
             await pilot.pause()
-            assert tab.has_page and tab.page_shown is not None
+            assert tab.has_page and tab._page is not None
             assert "PARTLY INPUT-BOUND" in shown(tab)
             assert tab.selection == "Iterator::Root::Prefetch"
             assert [key.key for key in tab.foot_keys] == ["j k", "h l", "Enter"]

@@ -375,7 +375,7 @@ def test_from_the_overview_to_the_framework_op() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app, 120, 40) as pilot:
-            page = overview_tab(app).page_shown
+            page = app.main.shown.overview
             assert page is not None
             await pilot.press(*["j"] * (len(page.findings) + 2))
             name = overview_tab(app).selection
@@ -393,7 +393,7 @@ def test_from_a_finding_to_its_op() -> None:
     async def run() -> None:
         app = demo_app()
         async with on_stage(app, 120, 40) as pilot:
-            page = overview_tab(app).page_shown
+            page = app.main.shown.overview
             assert page is not None
             wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
             target = page.findings[wanted].place.target
