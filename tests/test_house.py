@@ -1,7 +1,6 @@
 """The rules of the house: where code lives, and what may import what.
 
-Sources are read and not imported. What breaks a rule today is listed in `EXCEPTIONS`, which can only shrink: a test
-fails where a rule is broken anew, and where an exception holds no more.
+Sources are read and not imported. No rule has an exception.
 """
 
 from __future__ import annotations
@@ -52,86 +51,22 @@ PAGE_MODULE = re.compile(r"\btui\.pages\.\w[\w.]*")
 NOT_IMPORTED = re.compile(r"^(?! *(?:from|import) ).*\btui\.pages\.", re.MULTILINE)
 """A line that names a module of a page and imports nothing."""
 
-EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "absolute imports": {},
-    "circles of modules": {},
-    "circles of folders": {},
-    "order of parsers": {},
-    "order of parsers/formats": {},
-    "order of parsers/pages": {},
-    "order of tui": {},
-    "pages apart": {},
-    "page modules": {
-        "tui/app/app.py": (
-            "tui.pages.input.view",
-            "tui.pages.memory.view",
-            "tui.pages.ops.view",
-            "tui.pages.overview.view",
-            "tui.pages.timeline.popup",
-            "tui.pages.timeline.view",
-        ),
-        "tui/app/jumps.py": ("tui.pages.memory.view", "tui.pages.oom.screen", "tui.pages.overview.findings"),
-        "tui/app/listings.py": ("tui.pages.overview.drawing", "tui.pages.overview.headline"),
-        "tui/app/loader.py": (
-            "tui.pages.hosts.drawing",
-            "tui.pages.memory.module_view",
-            "tui.pages.memory.modules",
-            "tui.pages.ops.fields.framework_ops",
-            "tui.pages.ops.shelf",
-            "tui.pages.timeline.draw.event_details",
-            "tui.pages.timeline.draw.frame",
-            "tui.pages.timeline.popup",
-        ),
-        "tui/app/loading.py": (
-            "tui.pages.input.view",
-            "tui.pages.memory.view",
-            "tui.pages.ops.view",
-            "tui.pages.overview.view",
-            "tui.pages.timeline.view",
-        ),
-        "tui/app/messages.py": ("tui.pages.memory.modules", "tui.pages.ops.shelf"),
-        "tui/app/watching.py": ("tui.pages.diff.screen", "tui.pages.hosts.popup", "tui.pages.runs.popup"),
-    },
-    "packages of others": {},
-    "Textual": {"tui/terminal/editor.py": ("textual.app.App", "textual.app.SuspendNotSupported")},
-    "twins": {"tui/app": ("loader, loading",)},
-    "choice of a writer": {},
-}
-"""What breaks a rule today, by rule and by path."""
-
-CROWDED: dict[str, int] = {}
-"""Folders of more than `MOST_ENTRIES` entries today, and how many they have."""
-
-LONG: dict[str, int] = {}
-"""Files of more than `MOST_LINES` lines today, and how many they have."""
-
 
 def hold(rule: str, breaches: Set[tuple[str, str]], advice: str) -> None:
-    """Fails where a rule is broken anew, and where an exception from it holds no more.
+    """Fails where a rule is broken.
 
     Args:
         breaches: pairs of a path and of what is wrong there.
         advice: what to do about it.
     """
-    exceptions = {(path, what) for path, many in EXCEPTIONS[rule].items() for what in many}
-    lines = [f"{path} ({rule}): {what}. {advice}" for path, what in sorted(breaches - exceptions)]
-    for path, what in sorted(exceptions - breaches):
-        lines.append(f"{path}: {what} breaks the rule no more. Take it out of EXCEPTIONS[{rule!r}].")
+    lines = [f"{path} ({rule}): {what}. {advice}" for path, what in sorted(breaches)]
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
 
 
-def hold_below(most: int, sizes: Mapping[str, int], exceptions: Mapping[str, int], unit: str, advice: str) -> None:
-    """Fails where something is too large anew, an exception has grown, or an exception is no longer too large."""
-    lines = []
-    for path, size in sizes.items():
-        if size > max(most, exceptions.get(path, 0)):
-            lines.append(f"{path} has {size} {unit}, {most} are the most. {advice}")
-    for path in exceptions:
-        if sizes.get(path, 0) <= most:
-            lines.append(f"{path} is no longer too large. Take it out of the exceptions.")
-    if lines:
-        pytest.fail("\n".join(lines), pytrace=False)
+def hold_below(most: int, sizes: Mapping[str, int], unit: str, advice: str) -> None:
+    """Fails where something is too large."""
+    hold(unit, {(path, f"{size} {unit}, {most} are the most") for path, size in sizes.items() if size > most}, advice)
 
 
 def hold_order(folder: str) -> None:
@@ -313,14 +248,14 @@ def test_no_folder_is_crowded() -> None:
         path = folder.as_posix()
         if folder.name not in DATA and path not in DATA:
             sizes[path] = len(entries(folder))
-    hold_below(MOST_ENTRIES, sizes, CROWDED, "entries", "Put what belongs together into a subfolder, or into one file.")
+    hold_below(MOST_ENTRIES, sizes, "entries", "Put what belongs together into a subfolder, or into one file.")
 
 
 def test_no_file_is_long() -> None:
     """A file is one thought."""
     files = python_files("parsers", "tui", "tests")
     sizes = {path.as_posix(): (ROOT / path).read_text("utf-8").count("\n") for path in files}
-    hold_below(MOST_LINES, sizes, LONG, "lines", "Take out the part that is a thought of its own.")
+    hold_below(MOST_LINES, sizes, "lines", "Take out the part that is a thought of its own.")
 
 
 def test_no_names_are_twins() -> None:
