@@ -356,7 +356,7 @@ def _grid(
 
 
 def _most_idle(summaries: Sequence[CoreSummary]) -> int:
-    return max(range(len(summaries)), key=lambda at: summaries[at].gap_ps)
+    return max(range(len(summaries)), key=lambda index: summaries[index].gap_ps)
 
 
 def _idle_time(cores: Sequence[Plane], summaries: Sequence[CoreSummary], side: HostSide) -> IdleTime | None:

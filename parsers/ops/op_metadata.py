@@ -60,7 +60,7 @@ class MetadataStats:
         self._known = np.flatnonzero(rows >= 0)
         self._n = len(rows)
         ids = source.stats.find_names(names)
-        self._at = {name: at for at, name in enumerate(ids)}
+        self._at = {name: place for place, name in enumerate(ids)}
         self._fields = source.events.stats(np.array(list(ids.values()), np.int64), rows[self._known])
 
     def _column(self, name: str) -> tuple[NDArray[np.uint8], Int64s, Int64s]:

@@ -264,7 +264,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
     if len(grids) == 1:
         return grids[0]
     names, index = _matched(grids)
-    taken = [grid.take(at) for grid, at in zip(grids, index, strict=True)]
+    taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
     sources = {grid.input_source for grid in grids}
     return StepGrid(
         names=names,
@@ -278,7 +278,7 @@ def join_hosts(grids: Sequence[StepGrid]) -> StepGrid:
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),
         slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
         core_names=tuple(name for grid in grids for name in grid.core_names),
-        hosts=np.concatenate([np.full(len(grid.hosts), at) for at, grid in enumerate(grids)]),
+        hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
         sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
         dropped=max(len(grid) for grid in grids) - len(names),

@@ -63,11 +63,13 @@ class Action:
 
 def _tab(number: int, tab: Tab) -> Action:
     key = str(number)
-    return Action(f"show_tab('{tab.name}')", (key,), key, f"Show {tab.title}", "", lambda at: at.tab != tab.name)
+    return Action(
+        f"show_tab('{tab.name}')", (key,), key, f"Show {tab.title}", "", lambda situation: situation.tab != tab.name
+    )
 
 
-def _has_notes(at: Situation) -> bool:
-    return at.note_count > 0 or at.has_page
+def _has_notes(situation: Situation) -> bool:
+    return situation.note_count > 0 or situation.has_page
 
 
 def _command(
@@ -81,7 +83,7 @@ def _command(
 ) -> Action:
     """Something that a tab does by itself."""
     action = f"tab_command('{name}'{argument})"
-    return Action(action, (key, *more), shown or key, title, short, lambda at: name in at.commands)
+    return Action(action, (key, *more), shown or key, title, short, lambda situation: name in situation.commands)
 
 
 _TIMELINE: tuple[Action, ...] = (
@@ -108,7 +110,14 @@ _TIMELINE: tuple[Action, ...] = (
     _command("fold_all", "Z", "Close or open all sections"),
     _command("pin", "p", "Pin the track on top"),
     _command("by_busy", "b", "Tracks by busy time"),
-    Action("filter", ("F",), "F", "Only tracks with this in their name", "", lambda at: "filter" in at.commands),
+    Action(
+        "filter",
+        ("F",),
+        "F",
+        "Only tracks with this in their name",
+        "",
+        lambda situation: "filter" in situation.commands,
+    ),
 )
 
 _MEMORY: tuple[Action, ...] = (
@@ -142,18 +151,22 @@ ACTIONS: tuple[Action, ...] = (
     _command("same_op", "o", "The op, step or finding where there is more on it", "same op"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
     _command("buffers", "B", "The op's buffers in memory"),
-    Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda at: at.has_page),
-    Action("next_match(1)", ("n",), "n", "Next match", "next", lambda at: at.searching),
-    Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda at: at.searching),
-    Action("yank", ("y",), "y", "Copy the selected name", "copy name", lambda at: at.selection is not None),
-    Action("runs", ("R",), "R", "Choose a run", "runs", lambda at: at.run_count > 0),
-    Action("compare", ("D",), "D", "Compare with another run", "", lambda at: at.run_count > 1),
-    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda at: at.host_count > 0),
-    Action("capture", ("C",), "C", "Capture a profile from a running program", "", lambda at: at.can_capture),
+    Action("search", ("slash",), "/", "Search; in a table, filter", "search", lambda situation: situation.has_page),
+    Action("next_match(1)", ("n",), "n", "Next match", "next", lambda situation: situation.searching),
+    Action("next_match(-1)", ("N",), "N", "Previous match", "", lambda situation: situation.searching),
+    Action(
+        "yank", ("y",), "y", "Copy the selected name", "copy name", lambda situation: situation.selection is not None
+    ),
+    Action("runs", ("R",), "R", "Choose a run", "runs", lambda situation: situation.run_count > 0),
+    Action("compare", ("D",), "D", "Compare with another run", "", lambda situation: situation.run_count > 1),
+    Action("hosts", ("H",), "H", "Choose a host", "hosts", lambda situation: situation.host_count > 0),
+    Action(
+        "capture", ("C",), "C", "Capture a profile from a running program", "", lambda situation: situation.can_capture
+    ),
     Action("notes", ("w", "W"), "w", "Verdict in full, notes and problems", "notes", _has_notes),
-    Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda at: not at.loading),
-    Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda at: at.loading),
-    Action("swap_background", ("T",), "T", "Light or dark background", "", lambda at: at.colorful),
+    Action("reload", ("r",), "r", "Look for runs again and reload", "reload", lambda situation: not situation.loading),
+    Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda situation: situation.loading),
+    Action("swap_background", ("T",), "T", "Light or dark background", "", lambda situation: situation.colorful),
     Action("help", ("question_mark",), "?", "Keys, and what the numbers mean", "help"),
     Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
     Action("go_back", ("escape",), "Esc", "Back one level"),

@@ -199,20 +199,20 @@ class _Row:
         self._text = [ground] * cells
         self._keys: list[Key] = [key] * cells
 
-    def write(self, at: int, text: str, key: StyleKey) -> None:
+    def write(self, index: int, text: str, key: StyleKey) -> None:
         """Writes a text from a cell on, as far as it fits."""
-        text = text[: max(0, self.cells - at)]
-        self._text[at : at + len(text)] = text
-        self._keys[at : at + len(text)] = [key] * len(text)
+        text = text[: max(0, self.cells - index)]
+        self._text[index : index + len(text)] = text
+        self._keys[index : index + len(text)] = [key] * len(text)
 
     def line(self) -> Line:
         """What is written, as spans."""
         out: list[Span] = []
         begin = 0
-        for at in range(1, self.cells + 1):
-            if at == self.cells or self._keys[at] != self._keys[begin]:
-                out.append(("".join(self._text[begin:at]), self._keys[begin]))
-                begin = at
+        for index in range(1, self.cells + 1):
+            if index == self.cells or self._keys[index] != self._keys[begin]:
+                out.append(("".join(self._text[begin:index]), self._keys[begin]))
+                begin = index
         return tuple(out)
 
 

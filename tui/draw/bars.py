@@ -48,7 +48,7 @@ def whole_cells(sizes: Sequence[float], width: int) -> list[int]:
     room, whole = width - least * len(filled), sum(filled)
     exact = [size / whole * room if whole > 0 and size > 0 else 0.0 for size in sizes]
     cells = [int(value) for value in exact]
-    behind = sorted(range(len(sizes)), key=lambda at: (cells[at] - exact[at], at))
-    for at in behind[: max(0, room - sum(cells)) if whole > 0 else 0]:
-        cells[at] += 1
+    behind = sorted(range(len(sizes)), key=lambda index: (cells[index] - exact[index], index))
+    for index in behind[: max(0, room - sum(cells)) if whole > 0 else 0]:
+        cells[index] += 1
     return [value + (least if size > 0 else 0) for value, size in zip(cells, sizes, strict=True)]

@@ -72,8 +72,8 @@ class Columns:
 
     def column_of(self, step: int) -> int | None:
         """The column that covers a step, None for a step outside the graph."""
-        at = (step - self.first) // self.group
-        return at if 0 <= at < len(self.shown) else None
+        index = (step - self.first) // self.group
+        return index if 0 <= index < len(self.shown) else None
 
     def pitch(self, width: int) -> int:
         """Cells from one column to the next in a graph of this width."""
@@ -100,7 +100,7 @@ def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> Column
         return Columns(tuple(range(first, first + room)), 1, first)
     group = -(-count // room)
     starts = range(0, count, group)
-    largest = tuple(max(range(a, min(a + group, count)), key=lambda at: sizes[at]) for a in starts)
+    largest = tuple(max(range(a, min(a + group, count)), key=lambda index: sizes[index]) for a in starts)
     return Columns(largest, group, 0)
 
 
@@ -141,11 +141,11 @@ def names_line(
     room = width - AXIS
     cells = [" "] * room
     keys: list[StyleKey] = ["dim"] * room
-    for at, key in (*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")):
-        column = columns.column_of(at)
+    for index, key in (*wanted, (columns.shown[0], "dim"), (columns.shown[-1], "dim")):
+        column = columns.column_of(index)
         if column is None:
             continue
-        text = ("" if key == "dim" else glyphs.up) + clean(names[at], glyphs.name == "ascii")
+        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.name == "ascii")
         begin = max(0, min(column * columns.pitch(width), room - len(text)))
         around = cells[max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):

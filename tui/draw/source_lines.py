@@ -128,9 +128,9 @@ def _shown(line: bytes) -> str:
 def excerpt_lines(excerpt: SourceExcerpt, width: int, glyphs: Glyphs) -> list[Line]:
     """Lines of a source file with their numbers; the one that was asked for stands out."""
     lines = []
-    for at, text in enumerate(excerpt.lines):
-        here = at == excerpt.marked
+    for index, text in enumerate(excerpt.lines):
+        here = index == excerpt.marked
         mark: Span = (glyphs.mark if here else " ", "mark")
         code: Span = (clean(text, glyphs.name == "ascii"), "strong" if here else "dim")
-        lines.append(fit([mark, (f"{excerpt.first_line + at:>6} ", "dim"), code], width, glyphs))
+        lines.append(fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code], width, glyphs))
     return lines

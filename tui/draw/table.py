@@ -78,9 +78,9 @@ def most_shift(columns: Sequence[Column], width: int) -> int:
 def header_line(columns: Sequence[Column], width: int, glyphs: Glyphs, sort: str = "", descending: bool = True) -> Line:
     """The columns' titles; an arrow stands at the one that the table is sorted by."""
     spans: list[Span] = [(" ", "dim")]
-    first = next((at for at, column in enumerate(columns) if sort and column.key == sort), -1)
-    for at, column in enumerate(columns):
-        is_sorted = at == first
+    first = next((index for index, column in enumerate(columns) if sort and column.key == sort), -1)
+    for index, column in enumerate(columns):
+        is_sorted = index == first
         arrow = (glyphs.down if descending else glyphs.up) if is_sorted else ""
         title = cut(column.title, max(1, column.width - len(arrow)), glyphs) + arrow
         text = f"{title:>{column.width}}" if column.right else f"{title:<{column.width}}"
@@ -98,11 +98,11 @@ def row_lines(
     """
     drawn = [(column, column.cells(rows)) for column in columns]
     lines = []
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         is_selected = row == selected
         spans: list[Span] = [(glyphs.mark if is_selected else " ", "mark" if is_selected else "text")]
         for column, cells in drawn:
-            text, key = cells[at]
+            text, key = cells[index]
             text = cut_middle(text, column.width, glyphs) if column.grows else cut(text, column.width, glyphs)
             text = f"{text:>{column.width}}" if column.right else f"{text:<{column.width}}"
             spans.append((f"{text} ", "cursor" if is_selected and not column.keeps_style else key))

@@ -84,5 +84,5 @@ def escaped(text: str) -> str:
 
 def joined(lines: Sequence[str]) -> str:
     """The document without empty lines next to each other, and with a newline at its end."""
-    kept = [line for at, line in enumerate(lines) if line or (at and lines[at - 1])]
+    kept = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
     return "\n".join(kept).rstrip("\n") + "\n"

@@ -168,7 +168,7 @@ def _is_opened(target: str, logdir: Logdir) -> bool:
 def _in_run_folder(folder: str) -> bool:
     """Whether ``…/plugins/profile`` is the folder or above it."""
     parts = folder.split(os.sep)
-    return any(parts[at : at + 2] == ["plugins", "profile"] for at in range(len(parts)))
+    return any(parts[index : index + 2] == ["plugins", "profile"] for index in range(len(parts)))
 
 
 def _unwritable(what: str, error: OSError) -> ProfileError:

@@ -52,8 +52,8 @@ def keys_line(keys: Sequence[FootKey], width: int) -> AnyLine:
     spans: list[AnySpan] = []
     tail = [] if not keys else [(" ", "bar"), (keys[-1].key, "bar.key"), (f" {keys[-1].label} ", "bar.dim")]
     last: list[AnySpan] = [(text, key) for text, key in tail]  # type: ignore[misc]
-    for at in keys[:-1]:
-        group: list[AnySpan] = [(" ", "bar"), (at.key, "bar.key"), (f" {at.label} ", "bar.dim")]
+    for index in keys[:-1]:
+        group: list[AnySpan] = [(" ", "bar"), (index.key, "bar.key"), (f" {index.label} ", "bar.dim")]
         if cells(spans) + cells(group) + cells(last) > width:
             break
         spans += group
@@ -108,9 +108,9 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
 def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:
     """How far each host is that is read side by side with others, as many as there is room for."""
     words = ""
-    for at in progress.at_work if len(progress.at_work) > 1 else ():
-        percent = 100 * at.bytes_done // at.bytes_total if at.bytes_total else 0
-        more = f"  {clean(at.host, glyphs.name == 'ascii')} {percent}%"
+    for index in progress.at_work if len(progress.at_work) > 1 else ():
+        percent = 100 * index.bytes_done // index.bytes_total if index.bytes_total else 0
+        more = f"  {clean(index.host, glyphs.name == 'ascii')} {percent}%"
         if len(words) + len(more) > room:
             break
         words += more

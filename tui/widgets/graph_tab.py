@@ -216,7 +216,7 @@ def found(matches: Sequence[Place]) -> str:
 def steps_named(steps: Sequence[Named], text: str) -> tuple[Place, ...]:
     """The steps whose names hold a text."""
     wanted = text.casefold()
-    return tuple(Place("steps", at) for at, step in enumerate(steps) if wanted in step.name.casefold())
+    return tuple(Place("steps", position) for position, step in enumerate(steps) if wanted in step.name.casefold())
 
 
 def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> int | None:
@@ -226,4 +226,4 @@ def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> 
 
 def step_at(steps: Sequence[Named], name: str) -> int | None:
     """Index of the step of that name; None where there is none."""
-    return next((at for at, step in enumerate(steps) if step.name == name), None)
+    return next((position for position, step in enumerate(steps) if step.name == name), None)

@@ -139,8 +139,8 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """The strip of one visible row (Textual's line interface)."""
-        at = y + self.scroll_offset.y
-        return self._strip(self._lines[at] if at < len(self._lines) else (), self.size.width)
+        index = y + self.scroll_offset.y
+        return self._strip(self._lines[index] if index < len(self._lines) else (), self.size.width)
 
     def on_resize(self, event: Resize) -> None:
         """Lines depend on the size."""

@@ -360,10 +360,10 @@ class Chooser(Popup, Generic[T]):
             self._filter_line(len(matching), width),
             self._row_line(self.columns, "", width, widths, "panel.dim", " "),
         ]
-        for at in range(top, min(len(matching), top + room)):
-            choice = matching[at]
-            key: AnyKey = "panel.cursor" if at == self.cursor else "panel" if choice.possible else "panel.dim"
-            mark = glyphs.mark if at == self.cursor else " "
+        for index in range(top, min(len(matching), top + room)):
+            choice = matching[index]
+            key: AnyKey = "panel.cursor" if index == self.cursor else "panel" if choice.possible else "panel.dim"
+            mark = glyphs.mark if index == self.cursor else " "
             lines.append(self._row_line(choice.cells, choice.warning, width, widths, key, mark))
         return lines
 
@@ -378,8 +378,8 @@ class Chooser(Popup, Generic[T]):
     def _widths(self, width: int) -> list[int]:
         """Cells of each column but the first, by its widest cell."""
         rest = [
-            max(len(clean(row[at])) for row in (self.columns, *(choice.cells for choice in self.choices)))
-            for at in range(1, len(self.columns))
+            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
+            for index in range(1, len(self.columns))
         ]
         return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
 
@@ -391,10 +391,10 @@ class Chooser(Popup, Generic[T]):
         longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
         first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]
-        for at, cell in enumerate(cells):
-            room = first if at == 0 else widths[at]
+        for index, cell in enumerate(cells):
+            room = first if index == 0 else widths[index]
             text = cut_middle(clean(cell, ascii_only), room, glyphs)
-            spans.append((f"{text:<{room}}" if at == 0 else f"  {text:>{room}}", key))
+            spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
         left = width - sum(len(text) for text, _ in spans)
         if warning and left > 6:
             spans.append(
@@ -428,9 +428,9 @@ class Chooser(Popup, Generic[T]):
 
     def click(self, row: int) -> None:
         """Chooses a row."""
-        at = self._first(self.room - 2) + row - 3
-        if 3 <= row < self.room + 1 and at < len(self.matching):
-            self._point(at)
+        index = self._first(self.room - 2) + row - 3
+        if 3 <= row < self.room + 1 and index < len(self.matching):
+            self._point(index)
             self._choose()
 
     def _first(self, room: int) -> int:
@@ -441,8 +441,8 @@ class Chooser(Popup, Generic[T]):
         self.filter = text
         self.cursor = 0
 
-    def _point(self, at: int) -> None:
-        self.cursor = max(0, min(at, len(self.matching) - 1))
+    def _point(self, index: int) -> None:
+        self.cursor = max(0, min(index, len(self.matching) - 1))
 
     def _choose(self) -> None:
         matching = self.matching

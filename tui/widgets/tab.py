@@ -194,6 +194,6 @@ class OpenScreen(Message):
 class Pointed(Message):
     """Something else than a key has moved the cursor, or has brought another page; `said` is what to say of it."""
 
-    def __init__(self, said: str = "") -> None:
+    def __init__(self, message: str = "") -> None:
         super().__init__()
-        self.said = said
+        self.said = message

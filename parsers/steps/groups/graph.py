@@ -88,8 +88,8 @@ def graph_of(
     first = places(lines)
     sizes = [0 if core is None else len(core.start_ps) for core in cores]
     core_keys = (first[-1] + np.cumsum([0, *sizes], dtype=np.int64)).tolist()
-    known = [(core, at) for core, at in zip(cores, core_keys, strict=False) if core is not None]
-    shift = [*first[:-1], *(at for _, at in known), 0]
+    known = [(core, index) for core, index in zip(cores, core_keys, strict=False) if core is not None]
+    shift = [*first[:-1], *(index for _, index in known), 0]
     links = _Links.between(
         joined([*(line.produced for line in lines), *(core.produced for core, _ in known), made], shift),
         joined([*(line.consumed for line in lines), *(core.consumed for core, _ in known), used], shift),
@@ -98,7 +98,8 @@ def graph_of(
     keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]  # faster than numpy's unique, which hashes
     borders = np.searchsorted(keys, first).tolist()
     layouts = tuple(
-        _layout(line, keys[a:b] - at, a) for line, at, a, b in zip(lines, first, borders, borders[1:], strict=False)
+        _layout(line, keys[a:b] - index, a)
+        for line, index, a, b in zip(lines, first, borders, borders[1:], strict=False)
     )
     holder = np.arange(len(keys))
     for layout in layouts:
@@ -208,14 +209,14 @@ def first_greater(values: Int64s, places: Int64s) -> Int64s:
         above = np.maximum(below[: 2 * pairs : 2], below[1 : 2 * pairs : 2])
         maxima.append(np.append(above, below[-1:]) if len(below) % 2 else above)
     limit, out = values[places], np.full(len(places), len(values), np.int64)
-    open_, at = np.arange(len(places)), places + 1
+    open_, index = np.arange(len(places)), places + 1
     hits: list[tuple[Int64s, Int64s]] = []
     for highest in maxima:
-        inside = at < len(highest)
-        open_, at = open_[inside], at[inside]
-        hit = (at % 2 == 1) & (highest[at] > limit[open_])
-        hits.append((open_[hit], at[hit]))
-        open_, at = open_[~hit], (at[~hit] + 1) // 2
+        inside = index < len(highest)
+        open_, index = open_[inside], index[inside]
+        hit = (index % 2 == 1) & (highest[index] > limit[open_])
+        hits.append((open_[hit], index[hit]))
+        open_, index = open_[~hit], (index[~hit] + 1) // 2
     which, where = hits[-1]
     for level in range(len(maxima) - 2, -1, -1):
         where = 2 * where

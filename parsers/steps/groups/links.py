@@ -31,7 +31,7 @@ LINK_STATS = (
 _CORE_STATS = ("_pt", "_p", "_ct", "_c", "run_id", "queue_id", "core_type", "group_id")
 
 _LEGACY, _STREAM, _LAUNCH = 1, 11, 12  # types of links (tsl's ContextType)
-_EXECUTOR, _KERNEL, ITERATION = ((1 << 40) + at for at in range(3))  # types of our own, no profile has such
+_EXECUTOR, _KERNEL, ITERATION = ((1 << 40) + index for index in range(3))  # types of our own, no profile has such
 
 _RUN_ID_BITS = (1 << 27) - 1
 """The device keeps these bits of a run id, so the host's run ids are cut to them."""

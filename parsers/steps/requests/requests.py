@@ -259,9 +259,9 @@ def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tupl
     for thread, group in grouped_threads(host, groups):
         stat = thread.stats.get(MODEL_ID)
         if stat is not None:
-            model, at = _model_numbers(host, thread, names), positions(group[stat.rows], owners)
-            tells = (model >= 0) & (at >= 0)
-            told_model[at[tells]] = model[tells]
+            model, index = _model_numbers(host, thread, names), positions(group[stat.rows], owners)
+            tells = (model >= 0) & (index >= 0)
+            told_model[index[tells]] = model[tells]
     own = told_model[positions(members.found, owners)]
     of_child = told_model[positions(members.child, owners)]
     silent = (own[members.request] < 0) & (of_child >= 0)

@@ -26,7 +26,7 @@ from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME, offloads
 
 SCOPES_NAME, FRAMEWORK_OPS_NAME, SOURCE_NAME = "Framework Name Scope", "Framework Ops", "Source code"
 
-SCOPES_ID, FRAMEWORK_OPS_ID, SOURCE_ID, OFFLOAD_ID = (0xDEADBEEF + at for at in (2, 3, 7, 8))
+SCOPES_ID, FRAMEWORK_OPS_ID, SOURCE_ID, OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
 """Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
 
 MOST_LEVELS = 64

@@ -55,7 +55,8 @@ def entries(diff: Diff, view: ViewName) -> tuple[Entry, ...]:
     """The rows of a view, in their own order; none of the steps."""
     if view == "ops":
         return tuple(
-            Entry(op.name, op.time, "time", op.op_class, at, op.category or "unknown") for at, op in enumerate(diff.ops)
+            Entry(op.name, op.time, "time", op.op_class, place, op.category or "unknown")
+            for place, op in enumerate(diff.ops)
         )
     if view == "categories":
         return tuple(Entry(item.name, item.time, "time", item.op_class) for item in diff.categories)
@@ -119,7 +120,7 @@ class Changes:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def op(self, at: int) -> OpChange | None:
+    def op(self, place: int) -> OpChange | None:
         """The op of a row; None for what is no op."""
-        index = self.rows[at].op
+        index = self.rows[place].op
         return None if index is None else self.diff.ops[index]

@@ -347,10 +347,10 @@ def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> L
     values = np.array(side.step_ps, np.float64)
     typical = np.array(side.typical, np.bool_)
     cells = min(len(values), room)
-    at = np.arange(len(values)) * cells // max(1, len(values))
+    index = np.arange(len(values)) * cells // max(1, len(values))
     heights, odd = np.zeros(cells), np.zeros(cells, np.bool_)
-    np.maximum.at(heights, at, values)
-    np.logical_or.at(odd, at, ~typical)
+    np.maximum.at(heights, index, values)
+    np.logical_or.at(odd, index, ~typical)
     spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim")]
     for height, is_odd in zip(heights.tolist(), odd.tolist(), strict=True):
         spans.append((glyphs.column[max(1, round(8 * height / longest))], "warn" if is_odd else "busy"))
@@ -373,7 +373,7 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
         counts = np.bincount(_bins(values, low, high, room), minlength=room + 2)
         most = max(1, int(counts[1:-1].max()))
         cells = "".join(glyphs.column[_eighths(number, most)] for number in counts[1:-1].tolist())
-        beyond = [f"{int(counts[at])} {word}" for at, word in ((0, "below"), (-1, "above")) if counts[at]]
+        beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
         spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
         lines.append(fit(spans, width, glyphs))
     first, last = duration(low, ascii_only, 4), duration(high, ascii_only, 4)
@@ -383,8 +383,8 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _bins(values: np.ndarray, low: float, high: float, room: int) -> np.ndarray:
     """int64[steps]: 0 for what lies below, 1 to `room` for a bin, `room` + 1 for what lies above."""
-    at = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
-    return np.clip(at, 0, room + 1)
+    index = np.floor((values - low) / max(high - low, 1.0) * room).astype(np.int64) + 1
+    return np.clip(index, 0, room + 1)
 
 
 def _eighths(number: int, most: int) -> int:

@@ -253,21 +253,21 @@ def _of_op(key: str, attribute: str, meaning: str, screen: OnScreen[Changes]) ->
 
 
 def _drawn(draw: Callable[[Changes, int, Glyphs], Span]) -> Callable[[Changes, Glyphs], Cells]:
-    return lambda source, glyphs: each(lambda at: draw(source, at, glyphs))
+    return lambda source, glyphs: each(lambda index: draw(source, index, glyphs))
 
 
 def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Changes, Glyphs], Cells]:
     """Cells of ops, empty for what is none."""
 
-    def cell(source: Changes, at: int, glyphs: Glyphs) -> Span:
-        op = source.op(at)
+    def cell(source: Changes, index: int, glyphs: Glyphs) -> Span:
+        op = source.op(index)
         return ("", "text") if op is None else draw(op, glyphs)
 
     return _drawn(cell)
 
 
-def _note(source: Changes, at: int, glyphs: Glyphs) -> Span:
-    entry = source.rows[at]
+def _note(source: Changes, index: int, glyphs: Glyphs) -> Span:
+    entry = source.rows[index]
     is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
     return "" if is_below else clean(entry.note, glyphs.name == "ascii"), "dim"
 
@@ -296,8 +296,8 @@ def _framework_op(op: OpChange, glyphs: Glyphs) -> Span:
     return clean(op.framework_op or UNKNOWN, glyphs.name == "ascii"), "dim"
 
 
-def _letter(source: Changes, at: int, _: Glyphs) -> Span:
-    op_class = source.rows[at].op_class
+def _letter(source: Changes, index: int, _: Glyphs) -> Span:
+    op_class = source.rows[index].op_class
     return ("", "text") if op_class is None else (CLASS_LETTER[op_class], CLASS_STYLE[op_class])
 
 

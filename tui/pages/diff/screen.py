@@ -141,9 +141,9 @@ class DiffScreen(PageScreen):
         if not is_sortable(self.all_rows):
             self.flash = "These rows have an order of their own."
             return
-        at = (SORTS.index(self.view.sort) + by) % len(SORTS)
-        self.view = replace(self.view, sort=SORTS[at], cursor=0, first=0)
-        self.flash = f"Sorted by {SORT_WORDS[SORTS[at]]}."
+        place = (SORTS.index(self.view.sort) + by) % len(SORTS)
+        self.view = replace(self.view, sort=SORTS[place], cursor=0, first=0)
+        self.flash = f"Sorted by {SORT_WORDS[SORTS[place]]}."
 
     def _hide(self) -> None:
         """Shows or hides what is the same; the cursor stays on its row where that shows."""

@@ -112,9 +112,15 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
     if len(notes) > room - rows:  # what does not fit shows when the cursor goes on
         rows -= rows == room > 1
         notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
-    at = min(row, entries - 1)
-    top = shown_top(at, state.top, rows, entries)
-    lines = [*head, *(_entry(page, order, columns, at, at == row, width, glyphs) for at in range(top, top + rows))]
+    host_index = min(row, entries - 1)
+    top = shown_top(host_index, state.top, rows, entries)
+    lines = [
+        *head,
+        *(
+            _entry(page, order, columns, host_index, host_index == row, width, glyphs)
+            for host_index in range(top, top + rows)
+        ),
+    ]
     lines = [fit(line, width, glyphs) for line in [*lines, *below, *notes][:height]]
     lines += [fit([], width, glyphs)] * (height - len(lines))
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
@@ -173,7 +179,7 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     ascii_only = glyphs.name == "ascii"
     names = (
         clean(name, ascii_only)
-        for name in (*(page.rows[at].host for at in order), *(out.host for out in page.left_out))
+        for name in (*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out))
     )
     widest = min(_MOST_NAME, max(4, *map(len, names)), max(8, width // 4))
     looks = {key: {"width": widest} if key == "host" else {} for key in HOSTS.screen}
@@ -256,14 +262,14 @@ def _detail(
         out = page.left_out[entry - len(order)]
         name = clean(out.host, glyphs.name == "ascii")
         return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
-    at = order[entry]
-    row, lines = page.rows[at], list[Line]()
+    host_index = order[entry]
+    row, lines = page.rows[host_index], list[Line]()
     name = clean(row.host, glyphs.name == "ascii")
-    if page.steps is not None and at in page.steps.rows:
+    if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
         which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.name == 'ascii')}"
         lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
-        lines += _core_lines(page.steps, at, step, width, glyphs)
+        lines += _core_lines(page.steps, host_index, step, width, glyphs)
     else:
         lines.append(rule(name, width, glyphs))
     for problem in row.problems:
@@ -275,12 +281,12 @@ def _every_host(page: HostsPage, steps: HostSteps, order: Sequence[int], width: 
     """The mean step of every host, and of its cores where there are few hosts or it is the straggler."""
     lines = _parts_heading("Where a mean step goes", steps, width, glyphs)
     longest = _longest(steps)
-    for at in order:
-        row = page.rows[at]
+    for host_index in order:
+        row = page.rows[host_index]
         if row.parts_ps is not None:
             lines.append(_parts_line(row.host, row.parts_ps, longest, width, glyphs, "strong"))
-            if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or at == page.straggler):
-                lines += _core_lines(steps, at, None, width, glyphs)
+            if row.cores > 1 and (len(page.rows) <= _FEW_HOSTS or host_index == page.straggler):
+                lines += _core_lines(steps, host_index, None, width, glyphs)
     return lines
 
 
@@ -302,9 +308,9 @@ def _longest_steps(steps: HostSteps, width: int, glyphs: Glyphs) -> list[Line]:
 def _parts_heading(title: str, steps: HostSteps, width: int, glyphs: Glyphs, legend: bool = True) -> list[Line]:
     """A heading and what the bars' parts are, those that there are, on one line where it holds both."""
     signs: list[Span] = []
-    for at in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
-        letter, key = _STYLE[PARTS[at]]
-        signs += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {PARTS[at]}", "dim")]
+    for host_index in np.flatnonzero(steps.parts_ps.any(axis=(0, 1))).tolist():
+        letter, key = _STYLE[PARTS[host_index]]
+        signs += [(f" {letter if glyphs.letters else glyphs.full}", key), (f" {PARTS[host_index]}", "dim")]
     room = width - sum(len(text) for text, _ in signs) - 1
     if not legend or not signs:
         return [rule(title, width, glyphs)]
@@ -313,11 +319,11 @@ def _parts_heading(title: str, steps: HostSteps, width: int, glyphs: Glyphs, leg
     return [(*rule(title, room, glyphs), *signs, (" ", "text"))]
 
 
-def _core_lines(steps: HostSteps, at: int, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
+def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int, glyphs: Glyphs) -> list[Line]:
     """A row for each core of a host, the first few of many."""
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
-    mine = np.flatnonzero(steps.core_hosts == steps.rows.index(at)).tolist()
+    mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
     lines = [
         _parts_line(
             f"core {steps.core_names[core].rpartition(':')[2]}",

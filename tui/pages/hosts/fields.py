@@ -30,9 +30,9 @@ _OF_STEPS = Unit("text", plain, lambda pair, _: UNKNOWN if pair[0] is None else 
 def _slowest_cells(page: HostsPage, _: Glyphs) -> Cells:
     """In how many steps each host is the slowest, that of the straggler marked."""
 
-    def cell(at: int) -> Span:
-        number = page.rows[at].slowest_in
-        style: Key = "bad" if page.straggler == at else "text" if number else "dim"
+    def cell(index: int) -> Span:
+        number = page.rows[index].slowest_in
+        style: Key = "bad" if page.straggler == index else "text" if number else "dim"
         return count(number), style
 
     return each(cell)
@@ -67,9 +67,9 @@ def _step_time(
     return "step_time", Field(key, unit, of_row, words, _NO_STEPS, heading or title, screen)
 
 
-def _part(at: int, part: str) -> tuple[str, Field[HostsPage]]:
+def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
     """A field of what a mean common step is made of."""
-    read = _of_row(lambda row: None if row.known_parts_ps is None else row.known_parts_ps[at])
+    read = _of_row(lambda row: None if row.known_parts_ps is None else row.known_parts_ps[index])
     return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
 
 
@@ -110,7 +110,7 @@ _JSON = (
     _known("own_ps", "own_time_ms", TIME_MS, _OWN, "own time", "own"),
     ("slowest_in", _SLOWEST_IN),
     _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
-    *(_part(at, part) for at, part in enumerate(PARTS)),
+    *(_part(index, part) for index, part in enumerate(PARTS)),
     _known("idle_percent", "device_idle_percent", PERCENT, "share of its cores' time without an op", "idle of capture"),
     _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
     _known("collective_percent", "collective_percent", PERCENT, "share of its mean step in collectives"),
@@ -213,7 +213,7 @@ FIGURES: tuple[Figure[HostsPage], ...] = (
 def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
     """The host with the longest own time in each step, None where several have it."""
     is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
-    names = [page.rows[steps.rows[at]].host for at in steps.slowest.tolist()]
+    names = [page.rows[steps.rows[index]].host for index in steps.slowest.tolist()]
     return [name if alone else None for name, alone in zip(names, is_alone, strict=True)]
 
 

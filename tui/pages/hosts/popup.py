@@ -41,7 +41,7 @@ class HostsPopup(Popup):
         self._page = page
         self._open_host = open_host
         self._composed: ComposedHosts | None = None
-        row = next((at for at, one in enumerate(page.rows) if one.host == shown), page.straggler or 0)
+        row = next((place for place, one in enumerate(page.rows) if one.host == shown), page.straggler or 0)
         self.state = HostsState(row=row)
 
     @property
@@ -73,8 +73,8 @@ class HostsPopup(Popup):
             self.is_open = False
             self._open_host(None)
         elif key == "s":
-            at = (SORTS.index(state.sort) + 1) % len(SORTS)
-            self.state = replace(state, sort=SORTS[at], descending=at > 0, row=0)
+            place = (SORTS.index(state.sort) + 1) % len(SORTS)
+            self.state = replace(state, sort=SORTS[place], descending=place > 0, row=0)
         elif key == "S":
             self.state = replace(state, descending=not state.descending, row=0)
         elif key in ("h", "left", "l", "right") and steps is not None and len(steps):
@@ -88,12 +88,12 @@ class HostsPopup(Popup):
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor: over the hosts, those that are left out, and on through the notes."""
-        drawn, at = self._composed, self.state.row
+        drawn, place = self._composed, self.state.row
         if drawn is None:
             return
-        row = at + lines + round(screens * max(1, drawn.list_rows - 1))
+        row = place + lines + round(screens * max(1, drawn.list_rows - 1))
         last = len(self._page.rows) + len(self._page.left_out) - 1
-        if at < last < row:
+        if place < last < row:
             row = last  # a long way down ends at the last host first
         self.state = replace(self.state, row=max(0, min(row, drawn.positions - 1)))
 
@@ -102,11 +102,11 @@ class HostsPopup(Popup):
         drawn = self._composed
         if drawn is None:
             return
-        at = row - 1 - drawn.first_list_line + drawn.top
+        place = row - 1 - drawn.first_list_line + drawn.top
         if drawn.first_list_line <= row - 1 < drawn.first_list_line + drawn.list_rows:
-            if at == self.state.row:
+            if place == self.state.row:
                 self._open_row()
-            self.state = replace(self.state, row=at)
+            self.state = replace(self.state, row=place)
 
     def _open_row(self) -> None:
         order = self._composed.order if self._composed is not None else tuple(range(len(self._page.rows)))

@@ -85,9 +85,9 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, width: int, glyphs:
     lines += _resources(tree.rates, node, page.ops.peaks, width, glyphs)
     wasted = f"{share(float(tree.wasted_fraction[node]))} of all time: what the better used of FLOPS and HBM leaves"
     lines += _entry("wasted", wasted, width, glyphs)
-    for at, child in enumerate(tree.children(node)[:3].tolist()):
+    for index, child in enumerate(tree.children(node)[:3].tolist()):
         words = f"{share(float(tree.time_fraction[child]))} {clean(tree.name[child], ascii_only)}"
-        lines += _entry("" if at else "longest", words, width, glyphs)
+        lines += _entry("" if index else "longest", words, width, glyphs)
     return lines
 
 
@@ -134,19 +134,19 @@ def _entry(label: str, text: str, width: int, glyphs: Glyphs, key: StyleKey = "t
 def _resources(rates: Rates, row: int, peaks: Peaks, width: int, glyphs: Glyphs) -> list[Line]:
     """FLOP/s, HBM and on-chip bandwidth against their peaks, a bar each."""
     flops = flop_rate(float(rates.flops_per_second[row]) / 1e9)
-    hbm, read, write = (byte_rate(float(rates.bandwidth[row, at])) for at in (_HBM, _CHIP_READ, _CHIP_WRITE))
+    hbm, read, write = (byte_rate(float(rates.bandwidth[row, index])) for index in (_HBM, _CHIP_READ, _CHIP_WRITE))
     used = rates.bandwidth_utilization[row]
     top = flop_rate(None if peaks.flops_per_second is None else peaks.flops_per_second / 1e9)
     lines = [
         _meter("FLOP/s", flops, top, float(rates.flops_utilization[row]), True, width, glyphs),
         _meter("HBM", hbm, byte_rate(peaks.hbm), float(used[_HBM]), False, width, glyphs),
     ]
-    for label, rate, peak, at in (
+    for label, rate, peak, index in (
         ("chip rd", read, peaks.on_chip_read, _CHIP_READ),
         ("chip wr", write, peaks.on_chip_write, _CHIP_WRITE),
     ):
-        if float(rates.bandwidth[row, at] or 0) > 0:
-            lines.append(_meter(label, rate, byte_rate(peak), float(used[at]), False, width, glyphs))
+        if float(rates.bandwidth[row, index] or 0) > 0:
+            lines.append(_meter(label, rate, byte_rate(peak), float(used[index]), False, width, glyphs))
     return lines
 
 
@@ -207,8 +207,8 @@ def _padding(details: OpDetails, width: int, glyphs: Glyphs) -> list[Line]:
     """The shapes that tiling makes larger: from what to what, and how much."""
     padded = details.padded
     lines: list[Line] = []
-    for at, note in enumerate(padded[:_MOST_SHAPES]):
-        lines += _entry("" if at else "padding", _padding_words(note, glyphs), width, glyphs, _padding_style(note))
+    for index, note in enumerate(padded[:_MOST_SHAPES]):
+        lines += _entry("" if index else "padding", _padding_words(note, glyphs), width, glyphs, _padding_style(note))
     if len(padded) > _MOST_SHAPES:
         lines += _entry("", f"and {len(padded) - _MOST_SHAPES} more padded shapes", width, glyphs, "dim")
     if not padded and details.is_padding_known:
@@ -239,8 +239,8 @@ def _source(details: OpDetails, excerpt: SourceExcerpt | None, width: int, glyph
     if excerpt is not None:
         lines += excerpt_lines(excerpt, width, glyphs)
     callers = [line for line in details.source_stack if line != details.source]
-    for at, caller in enumerate(callers[-4:][::-1]):
-        lines += _entry("" if at else "called", clean(caller, ascii_only), width, glyphs, "dim")
+    for index, caller in enumerate(callers[-4:][::-1]):
+        lines += _entry("" if index else "called", clean(caller, ascii_only), width, glyphs, "dim")
     return lines
 
 

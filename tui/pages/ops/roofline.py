@@ -95,17 +95,17 @@ def plot(page: RooflinePage, width: int, height: int, glyphs: Glyphs, row: int |
     intensities = bounding_intensity(rates)
     points: list[Point] = []
     cursor, floor = None, _floor(page)
-    shown = [at for at in range(min(len(page.ops), MOST_POINTS)) if page.counts[at]]
+    shown = [index for index in range(min(len(page.ops), MOST_POINTS)) if page.counts[index]]
     if row is not None and row >= MOST_POINTS and page.counts[row]:
         shown.append(row)
-    for at in shown:
-        x, y = float(intensities[at]), float(rates.flops_per_second[at])
+    for index in shown:
+        x, y = float(intensities[index]), float(rates.flops_per_second[index])
         if not (math.isfinite(x) and math.isfinite(y) and x > 0 and y > floor):
             continue
-        if at == row:
+        if index == row:
             cursor = len(points)
-        kind = page.ops.op_class[at]
-        weight = float(fraction[at]) if math.isfinite(float(fraction[at])) else 0.0
+        kind = page.ops.op_class[index]
+        weight = float(fraction[index]) if math.isfinite(float(fraction[index])) else 0.0
         points.append(Point(x, y, CLASS_STYLE[kind], CLASS_LETTER[kind], weight))
     points += _whole(page.steps, "s") + _whole(page.program, "P")
     return roofline_plot(points, _roofs(page), page.ops.peaks.flops_per_second, width, height, glyphs, cursor)
@@ -127,8 +127,8 @@ def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
     import numpy as np  # noqa: PLC0415 - not before a profile is open
 
     found = rates.operational_intensity.copy()
-    for at, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
-        rows = np.flatnonzero((rates.bound_by == at) & (rates.bandwidth[:, column] > 0))
+    for index, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
+        rows = np.flatnonzero((rates.bound_by == index) & (rates.bandwidth[:, column] > 0))
         found[rows] = rates.flops_per_second[rows] / rates.bandwidth[rows, column]
     return found
 

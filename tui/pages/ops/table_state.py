@@ -69,7 +69,7 @@ class TableState:
 
     def next_sort(self, keys: tuple[str, ...], natural: Callable[[str], bool]) -> str:
         """Chooses the next column to sort by, in its natural direction; returns its key."""
-        at = keys.index(self.sort) if self.sort in keys else -1
-        self.sort = keys[(at + 1) % len(keys)]
+        place = keys.index(self.sort) if self.sort in keys else -1
+        self.sort = keys[(place + 1) % len(keys)]
         self.descending = natural(self.sort)
         return self.sort

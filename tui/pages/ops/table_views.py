@@ -224,8 +224,8 @@ class FrameworkView(TableView):
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
         row = self.state.row
-        at = -1 if row is None else int(self._page.main_op[row])
-        return at if at >= 0 else None
+        position = -1 if row is None else int(self._page.main_op[row])
+        return position if position >= 0 else None
 
 
 class RooflineView(TableView):

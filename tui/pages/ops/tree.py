@@ -100,12 +100,12 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     """The letter and the colour of a node: its op's class, else that of its longest op."""
     if tree.kind[node] == "idle":
         return CLASS_LETTER["idle"], "class.idle"
-    at = node
-    while int(tree.row[at]) < 0 and tree.child_count(at):
-        at = int(tree.order[tree.begin[at]])
-    row = int(tree.row[at])
+    index = node
+    while int(tree.row[index]) < 0 and tree.child_count(index):
+        index = int(tree.order[tree.begin[index]])
+    row = int(tree.row[index])
     if row < 0:
-        return CLASS_LETTER["idle"] if tree.kind[at] == "idle" else " ", "class.idle"
+        return CLASS_LETTER["idle"] if tree.kind[index] == "idle" else " ", "class.idle"
     kind = page.ops.op_class[row]
     return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category") else " ", CLASS_STYLE[kind]
 

@@ -74,8 +74,8 @@ class TreeState:
             self.rows.append(row)
             if row.is_open:
                 stack += self._under(row)[::-1]
-        at = next((at for at, row in enumerate(self.rows) if not row.hidden and _place(row) == place), None)
-        self.cursor = at if at is not None else max(0, min(self.cursor, len(self.rows) - 1))
+        index = next((index for index, row in enumerate(self.rows) if not row.hidden and _place(row) == place), None)
+        self.cursor = index if index is not None else max(0, min(self.cursor, len(self.rows) - 1))
 
     def _level(self, node: int, depth: int) -> list[TreeRow]:
         tree = self.tree
@@ -125,7 +125,9 @@ class TreeState:
     def _find(self, node: int) -> int:
         """Index of a node's row; the cursor where it is not shown."""
         place = (node, ())
-        return next((at for at, row in enumerate(self.rows) if not row.hidden and _place(row) == place), self.cursor)
+        return next(
+            (index for index, row in enumerate(self.rows) if not row.hidden and _place(row) == place), self.cursor
+        )
 
     def into(self) -> None:
         """Opens the row, or goes to its first child where it is open."""
@@ -145,7 +147,7 @@ class TreeState:
         if row.is_open:
             self.toggle()
             return
-        above = (at for at in range(self.cursor - 1, -1, -1) if self.rows[at].depth < row.depth)
+        above = (index for index in range(self.cursor - 1, -1, -1) if self.rows[index].depth < row.depth)
         self.cursor = next(above, self.cursor)
 
     def reveal(self, node: int) -> None:

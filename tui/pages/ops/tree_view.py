@@ -62,8 +62,8 @@ class TreeView:
         return [
             header,
             *(
-                tree_row(self._page, self.state.tree, row, at == self.state.cursor, width, glyphs)
-                for at, row in enumerate(shown, self._top)
+                tree_row(self._page, self.state.tree, row, place == self.state.cursor, width, glyphs)
+                for place, row in enumerate(shown, self._top)
             ),
         ]
 
@@ -138,7 +138,7 @@ class TreeView:
         """Filters, or moves to the first match; says how much was found."""
         wanted = text.casefold()
         tree = self.state.tree
-        self._matches = tuple(at for at, name in enumerate(tree.name) if text and wanted in name.casefold())
+        self._matches = tuple(place for place, name in enumerate(tree.name) if text and wanted in name.casefold())
         self._match = -1
         if not text:
             return ""
@@ -166,13 +166,13 @@ class TreeView:
             return None
         if row.instruction is not None:
             return row.instruction.name
-        at = int(tree.row[row.node])
-        name: str = self._pages.ops.table.name[at] if at >= 0 else tree.name[row.node]
+        place = int(tree.row[row.node])
+        name: str = self._pages.ops.table.name[place] if place >= 0 else tree.name[row.node]
         return name or None
 
     @property
     def op_row(self) -> int | None:
         """Row in the ops page of the op under the cursor."""
         row = self.state.row
-        at = -1 if row is None else int(self.state.tree.row[row.node])
-        return at if at >= 0 else None
+        place = -1 if row is None else int(self.state.tree.row[row.node])
+        return place if place >= 0 else None

@@ -99,9 +99,9 @@ class OpsTab(Tab):
             ROOFLINE: RooflineView(pages, self._shelf),
         }
         self._views = views
-        said = self.show_named_op(self._wanted_op) if self._wanted_op else ""
+        message = self.show_named_op(self._wanted_op) if self._wanted_op else ""
         self.redraw()
-        return said
+        return message
 
     def _show_framework_ops(self, page: FrameworkOpsPage) -> str:
         """The framework ops are there too; says what is not."""
@@ -197,9 +197,9 @@ class OpsTab(Tab):
     def _views_line(self, width: int, glyphs: Glyphs) -> Line:
         """The views' names, the shown one marked, and how it is sorted."""
         spans: list[Span] = [(" v ", "key")]
-        for at, title in enumerate(TITLES):
-            shown = f"[{title}]" if at == self._at else f" {title} "
-            spans.append((shown, "strong" if at == self._at else "dim"))
+        for place, title in enumerate(TITLES):
+            shown = f"[{title}]" if place == self._at else f" {title} "
+            spans.append((shown, "strong" if place == self._at else "dim"))
         if not self.card_is_late:
             self._status_drawn = self.view.status() if self.view is not None else ""
         status = self._status_drawn
@@ -376,15 +376,15 @@ class OpsTab(Tab):
         view = self.view
         if self._pages is None:
             return ""
-        said = ""
+        message = ""
         if name == "view":
             self._at = (self._at + by) % len(TITLES)
         elif name == "same_op":
-            said = self._same_op()
+            message = self._same_op()
         elif view is not None and name in view.commands:
-            said = view.command(name)
+            message = view.command(name)
         self.redraw()
-        return said
+        return message
 
     def _same_op(self) -> str:
         """From a table to the op in the tree, from the tree to the op in the table."""
@@ -441,9 +441,9 @@ class OpsTab(Tab):
         """Filters a table; in the tree, moves to the first node with that name."""
         if self.view is None:
             return ""
-        said = self.view.search(text)
+        message = self.view.search(text)
         self.redraw()
-        return said
+        return message
 
     def end_search(self) -> None:
         """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
@@ -455,9 +455,9 @@ class OpsTab(Tab):
         """Next match in the tree, next row in a table."""
         if self.view is None:
             return ""
-        said = self.view.next_match(direction)
+        message = self.view.next_match(direction)
         self.redraw()
-        return said
+        return message
 
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the columns mean, and the filter's language."""

@@ -51,7 +51,7 @@ def ordered(rows: Sequence[RunRow], order: RunOrder) -> list[RunRow]:
     """
     if order == "time":
         return list(rows)
-    return [rows[at] for at in field_order(RUNS, RunList(rows), order, descending=True).tolist()]
+    return [rows[index] for index in field_order(RUNS, RunList(rows), order, descending=True).tolist()]
 
 
 def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:

@@ -114,7 +114,7 @@ def _of_facts(read: Callable[[RunFacts], Any]) -> Callable[[RunList, Rows], list
 
 def _drawn(draw: Callable[[RunRow], Span]) -> Callable[[RunList, Glyphs], Cells]:
     """Cells drawn from the whole row."""
-    return lambda source, _: each(lambda at: draw(source.rows[at]))
+    return lambda source, _: each(lambda index: draw(source.rows[index]))
 
 
 def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Glyphs], Cells]:
@@ -123,8 +123,8 @@ def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Gl
     def cells(source: RunList, glyphs: Glyphs) -> Cells:
         is_ascii = glyphs.name == "ascii"
 
-        def cell(at: int) -> Span:
-            facts = source.rows[at].facts
+        def cell(index: int) -> Span:
+            facts = source.rows[index].facts
             if facts is None:
                 return NOT_YET, "dim"
             words = write(facts, is_ascii)
@@ -136,8 +136,8 @@ def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Gl
 
 
 def _drawn_name(source: RunList, glyphs: Glyphs) -> Cells:
-    def cell(at: int) -> Span:
-        row = source.rows[at]
+    def cell(index: int) -> Span:
+        row = source.rows[index]
         style: Key = "strong" if row.is_shown else "text" if row.run.hosts else "dim"
         return clean(row.run.name, glyphs.name == "ascii"), style
 

@@ -87,8 +87,8 @@ class RunsPopup(Popup):
         """The rows that match the filter, in order."""
         letter = self._letter()
         rows = [
-            RunRow(run, self._facts(run), at == 0, run == self._shown, letter if run == self._marked else "")
-            for at, run in enumerate(self._runs)
+            RunRow(run, self._facts(run), place == 0, run == self._shown, letter if run == self._marked else "")
+            for place, run in enumerate(self._runs)
         ]
         return matching(ordered(rows, self.order), self.filter, self._now())
 
@@ -109,7 +109,7 @@ class RunsPopup(Popup):
 
     def cursor_in(self, rows: Sequence[RunRow]) -> int:
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
-        return next((at for at, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
+        return next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
 
     # --- how it looks
 
@@ -219,9 +219,9 @@ class RunsPopup(Popup):
         """Opens a run."""
         rows = self.list_rows()
         room = self._room(self.room)
-        at = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
-        if 3 <= row < 3 + room and at < len(rows):
-            self._cursor_path = rows[at].run.path
+        place = centred_top(self.cursor_in(rows), len(rows), room) + row - 3
+        if 3 <= row < 3 + room and place < len(rows):
+            self._cursor_path = rows[place].run.path
             self._choose()
             if not self.is_open:
                 self._closed()
@@ -230,8 +230,8 @@ class RunsPopup(Popup):
         """Moves the cursor."""
         rows = self.list_rows()
         if rows:
-            at = self.cursor_in(rows) + lines + round(screens * self._room(self.room))
-            self._cursor_path = rows[max(0, min(at, len(rows) - 1))].run.path
+            place = self.cursor_in(rows) + lines + round(screens * self._room(self.room))
+            self._cursor_path = rows[max(0, min(place, len(rows) - 1))].run.path
 
     def _under_cursor(self) -> Run | None:
         rows = self.list_rows()

@@ -155,8 +155,8 @@ def _tree(ops: OpsPage, tree: OpTree, texts: Sequence[Mapping[str, Value]], insi
         gap = "\n" + "  " * (depth + 1)
         out.append(gap + ("," + gap).join(instructions) if instructions else "")
         stack.append((-1, 0, f"{gap[:-2]}]}}" if len(children) or instructions else "]}"))
-        for at, child in enumerate(children[::-1].tolist(), 1):
-            stack.append((child, depth + 1, gap if at == len(children) else "," + gap))
+        for index, child in enumerate(children[::-1].tolist(), 1):
+            stack.append((child, depth + 1, gap if index == len(children) else "," + gap))
     below, of_ops = shown[1:], [node for node in shown if rows[node] >= 0]
     return _Written(
         text="".join(out),

@@ -274,12 +274,12 @@ class TimelinePage:
         track = section.tracks[item]
         return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
-    def _heading(self, at: int, label: Label, canvas: _Canvas) -> Line:
+    def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         """An open section's title and what is in it, all over the row."""
-        section, glyphs = self.view.timeline.sections[at], canvas.glyphs
+        section, glyphs = self.view.timeline.sections[index], canvas.glyphs
         width = canvas.gutter + canvas.cells
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
-        words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[at], 'event')}"
+        words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))

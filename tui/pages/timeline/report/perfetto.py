@@ -179,8 +179,8 @@ def _parts(track: Track) -> list[tuple[int, int]]:
     borders = [0]
     for lane in range(1, track.depth):
         above, here = track.lane(lane - 1), track.lane(lane)
-        at = np.searchsorted(track.start_ps[above], track.start_ps[here], side="right") - 1
-        if len(at) and (int(at[0]) < 0 or bool((track.end_ps[above][at] < track.end_ps[here]).any())):
+        position = np.searchsorted(track.start_ps[above], track.start_ps[here], side="right") - 1
+        if len(position) and (int(position[0]) < 0 or bool((track.end_ps[above][position] < track.end_ps[here]).any())):
             borders.append(lane)
     return list(zip(borders, [*borders[1:], track.depth], strict=True))
 
@@ -240,8 +240,8 @@ def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]
     track = heads.row.track
     events = _events_between(track, heads.row.lanes, first, last)
     if track.is_derived or heads.args is None:
-        for at in range(0, len(events), CHUNK_EVENTS):
-            chosen = events[at : at + CHUNK_EVENTS]
+        for position in range(0, len(events), CHUNK_EVENTS):
+            chosen = events[position : position + CHUNK_EVENTS]
             yield from _rendered(heads, chosen, ChunkArgs([""] * len(chosen)))
         return
     for chunk in stat_chunks(trace, track, events):

@@ -157,15 +157,15 @@ class PlaneArgs:
         count = len(chunk.events)
         out = ChunkArgs([""] * count)
         links: dict[str, dict[int, int]] = {}
-        for at, number in enumerate(chunk.ids.tolist()):
+        for index, number in enumerate(chunk.ids.tolist()):
             name = self._plane.stat_name(number)
             if name in (*PRODUCER, *CONSUMER, FLOW, IS_ASYNC, _CORRELATION):
-                links[name] = _integers(chunk, at)
+                links[name] = _integers(chunk, index)
             if name in _HIDDEN or name in (FLOW, IS_ASYNC):
                 continue
             label = self._labels.setdefault(number, f",{json_text(name)}:")
             texts = out.texts
-            for place, shown in self._shown(chunk, at):
+            for place, shown in self._shown(chunk, index):
                 texts[place] += label + shown
                 if name == STEP_NAME:
                     out.names[place] = shown
@@ -173,12 +173,12 @@ class PlaneArgs:
         self._add_flows(out, links)
         return out
 
-    def _shown(self, chunk: StatChunk, at: int) -> Iterator[tuple[int, str]]:
+    def _shown(self, chunk: StatChunk, index: int) -> Iterator[tuple[int, str]]:
         """Place and JSON of each value of one stat."""
-        kind = chunk.stats.kind[at]
+        kind = chunk.stats.kind[index]
         for code in np.unique(kind).tolist():
             places = np.flatnonzero(kind == code)
-            raw = chunk.stats.value[at][places]
+            raw = chunk.stats.value[index][places]
             if code in (KIND_INT64, KIND_UINT64, KIND_DOUBLE):
                 values = raw.view({KIND_UINT64: np.uint64, KIND_DOUBLE: np.float64}.get(code, np.int64)).tolist()
                 if code == KIND_DOUBLE or not all(-_EXACT <= value <= _EXACT for value in values):
@@ -191,7 +191,7 @@ class PlaneArgs:
                     if shown is not None:
                         yield place, shown
             elif code == KIND_STR:
-                lengths = chunk.stats.length[at][places].tolist()
+                lengths = chunk.stats.length[index][places].tolist()
                 for place, begin, length in zip(places.tolist(), raw.tolist(), lengths, strict=True):
                     yield place, self._text(chunk.body[begin : begin + length])
 
@@ -222,9 +222,9 @@ class PlaneArgs:
                     out.flows[place] = Flow(_mixed(kinds[place], number), _category(kinds[place]), begins, not begins)
 
 
-def _integers(chunk: StatChunk, at: int) -> dict[int, int]:
+def _integers(chunk: StatChunk, index: int) -> dict[int, int]:
     """The integers of one stat, by place."""
-    kind = chunk.stats.kind[at]
+    kind = chunk.stats.kind[index]
     places = np.flatnonzero((kind == KIND_INT64) | (kind == KIND_UINT64))
-    values: Sequence[int] = chunk.stats.value[at][places].tolist()
+    values: Sequence[int] = chunk.stats.value[index][places].tolist()
     return dict(zip(places.tolist(), values, strict=True))
