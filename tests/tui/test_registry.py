@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from tpuprof.tui.cli.report import report_parser
-from tpuprof.tui.pages import PAGE_NAMES, PAGES, page_named
+from tpuprof.tui.pages import (
+    COMMAND_PAGES,
+    PAGE_NAMES,
+    PAGES,
+    TAB_NAMES,
+    TABS,
+    command_named,
+    load_above,
+    load_of,
+    page_named,
+)
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.report.page import FORMATS
 
@@ -24,6 +34,27 @@ def test_the_command_line_and_the_readme_name_the_same_pages() -> None:
     named = re.search(r"tpuprof-tui report ([a-z-]+(?:\|[a-z-]+)+) PATH", README.read_text("utf-8"))
     assert named is not None, "the README lists the pages: tpuprof-tui report runs|hosts|... PATH"
     assert sorted(named[1].split("|")) == sorted(PAGE_NAMES)
+
+
+def test_the_tabs_and_the_readme_name_the_same_pages() -> None:
+    assert set(TAB_NAMES) <= set(PAGE_NAMES) and len(set(TAB_NAMES)) == len(TAB_NAMES)
+    words = " ".join(README.read_text("utf-8").split())
+    assert f"are the tabs: {', '.join(tab.title.lower() for tab in TABS)}." in words
+    folders = {tab.view.partition(".")[0] for tab in TABS}
+    above = {"runs", "hosts"}  # their popups open above the tabs
+    beside = {"inference"}  # what programs that serve show on the overview
+    assert {page.report.partition(".")[0] for page in PAGES} == folders | above | beside
+
+
+def test_every_view_and_what_it_loads_are_there() -> None:
+    for tab in TABS:
+        assert tab.load_view().__name__ == tab.view.partition(":")[2]
+        assert callable(load_of(tab.name))
+    for name in ("runs", "hosts", "oom", "diff"):
+        assert isinstance(load_above(name), type)
+    for page in COMMAND_PAGES:
+        assert command_named(page.name) is page
+        assert set(page.load_report().writers) >= {"text", "json", "md"} and callable(page.load_app())
 
 
 def test_pages_are_found_by_name() -> None:
