@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -166,10 +166,14 @@ class Tab(LineCanvas):
         """One line on what is under the cursor, where there is room for it."""
         return fit([], width, self.look.glyphs)
 
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        """What the columns of its table mean: titles and sentences."""
+        return ()
+
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the numbers on this tab mean."""
         lines: list[Line] = []
-        for name, meaning in self.MEANINGS:
+        for name, meaning in (*self.column_help(), *self.MEANINGS):
             lines += wrap(meaning, width, "text", glyphs, [(f"{name:<{self.NAME_CELLS}} ", "strong")])
         return lines
 

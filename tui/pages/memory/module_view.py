@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, comp
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, MemoryList, memory_list
 from tpuprof.tui.pages.memory.fields.module import peoples_figures
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.popup import Choice
@@ -59,6 +60,12 @@ class BuffersView:
             self.show(SpaceRequest(pages.first.module, pages.first.space), pages.first)
 
     # --- what it shows
+
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        """What the columns of the list mean, the one that it is sorted by first."""
+        from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS  # noqa: PLC0415 - numpy, not at start
+
+        return help_rows(BUFFERS if self._state.grouping == "none" else GROUPS, self._state.order)
 
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
         """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""

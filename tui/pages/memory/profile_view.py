@@ -19,6 +19,7 @@ from tpuprof.tui.pages.memory.draw.profile import (
 )
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
 from tpuprof.tui.report.buffers import searched
+from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import FootKey
 from tpuprof.tui.widgets.popup import Choice
@@ -45,6 +46,12 @@ class AllocatorsView:
         self.list_rows = 1
 
     # --- what it shows
+
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        """What the columns of the table mean."""
+        from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK  # noqa: PLC0415 - numpy, not at start
+
+        return help_rows(AT_PEAK)
 
     def show(self, index: int) -> None:
         """Shows an allocator, by index."""

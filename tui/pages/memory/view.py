@@ -115,6 +115,10 @@ class MemoryTab(Tab):
         """The view that is shown; None where it is not there yet."""
         return self._allocators if self._is_profile else self._buffers
 
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        """What the columns of the shown view's table mean."""
+        return self.view.column_help() if self.view is not None else ()
+
     @property
     def space_shown(self) -> SpaceMemory | None:
         """The memory space on the screen."""

@@ -57,12 +57,24 @@ class Fetched(Message):
         self.generation = generation
 
 
+_MEANINGS: tuple[tuple[str, str], ...] = (
+    ("IDLE", "time in which a core runs no op."),
+    ("duplicates", "ops that the compiler made of one: the same code, several times."),
+    ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
+    ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
+    ("n/a", "the profile has no count for it; it is never 0 instead."),
+)
+
+
 class OpsTab(Tab):
     """Shows the ops of a run, or the state of loading them.
 
     Attributes:
         card_is_late: the card still shows what the cursor has left.
     """
+
+    MEANINGS = _MEANINGS
+    NAME_CELLS = 14
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, id=id)
@@ -459,21 +471,15 @@ class OpsTab(Tab):
         self.redraw()
         return message
 
+    def column_help(self) -> Sequence[tuple[str, str]]:
+        """What the columns of the shown view mean."""
+        return self.view.help_rows() if self.view is not None else ()
+
     def help_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """What the columns mean, and the filter's language."""
         from tpuprof.parsers.ops.filter import HELP  # noqa: PLC0415 - not at start
 
-        lines: list[Line] = []
-        columns = self.view.help_rows() if self.view is not None else []
-        for name, meaning in (*columns, *MEANINGS, *((f"/{example}", meaning) for example, meaning in HELP)):
-            lines += wrap(meaning, width, "text", glyphs, [(f"{name:<14} ", "strong")])
+        lines = super().help_lines(width, glyphs)
+        for example, meaning in HELP:
+            lines += wrap(meaning, width, "text", glyphs, [(f"{f'/{example}':<{self.NAME_CELLS}} ", "strong")])
         return lines
-
-
-MEANINGS: tuple[tuple[str, str], ...] = (
-    ("IDLE", "time in which a core runs no op."),
-    ("duplicates", "ops that the compiler made of one: the same code, several times."),
-    ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
-    ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
-    ("n/a", "the profile has no count for it; it is never 0 instead."),
-)
