@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +18,13 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
-from tpuprof.parsers.hosts.progress import Meter, OnProgress, Watch
+from tpuprof.parsers.hosts.progress import Meter, OnProgress, PoolMeter, Watch
 from tpuprof.parsers.hosts.summary import HostSummary, needed_bytes, summarise
-from tpuprof.parsers.hosts.work import Failure
 from tpuprof.parsers.ops.op_metadata import OpSource
+
+if TYPE_CHECKING:  # multiprocessing, which one host does without
+    from tpuprof.parsers.hosts.pool import Task
+    from tpuprof.parsers.hosts.work import Failure
 
 _EXECUTOR_WINDOW = 2
 """How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
@@ -97,6 +100,8 @@ class HostReader:
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
     ) -> Iterator[tuple[int, HostSummary | Failure]]:
+        from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
+
         task = Task(summarise_file, files, meter.poll)
         if self._scheduler is not None:
             yield from _over_dask(task, self._scheduler)
@@ -134,6 +139,8 @@ def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
 
 def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
     """Reads a host in this process because no other can be started."""
+    from tpuprof.parsers.hosts.work import Failure  # noqa: PLC0415 - for several hosts
+
     outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
     return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
 

@@ -29,12 +29,16 @@ from tpuprof.tui.cli.common import (
     note,
     why_no_screen,
 )
-from tpuprof.tui.cli.report import report_parser, run_report
-from tpuprof.tui.pages import PAGE_NAMES
 
 _COMMANDS = ("report", "oom", "diff", "memory", "capture", "doctor")
 _MEMORY_TAB = 4
-_EPILOG = f"""commands:
+
+
+def _epilog() -> str:
+    """The commands, for the help."""
+    from tpuprof.tui.pages import PAGE_NAMES  # noqa: PLC0415 - for the help alone
+
+    return f"""commands:
   {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
   {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
@@ -82,6 +86,8 @@ def _run(arguments: Sequence[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     command = words[0] if words else ""
     if command == "report":
+        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
+
         return run_report(report_parser().parse_args(words[1:]))
     if command == "oom":
         from tpuprof.tui.cli.oom import oom_parser, run_oom  # noqa: PLC0415
@@ -131,6 +137,15 @@ def _drop_stdout() -> None:
 # --- arguments
 
 
+class _AppParser(UsageParser):
+    """Names the pages when help is asked for, not before: the registry takes a while to load."""
+
+    def format_help(self) -> str:
+        """The help, with the commands at its end."""
+        self.epilog = _epilog()
+        return super().format_help()
+
+
 class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
@@ -143,10 +158,9 @@ class _Version(argparse.Action):
 
 
 def _app_parser() -> argparse.ArgumentParser:
-    parser = UsageParser(
+    parser = _AppParser(
         prog=PROGRAM,
         description="Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
-        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -201,6 +215,8 @@ def _screen(args: argparse.Namespace, options: AppOptions, page: str, called: st
     obstacle = why_no_screen()
     if obstacle:
         note(f"{obstacle} Printing {called} instead of opening the screen.")
+        from tpuprof.tui.cli.report import report_parser, run_report  # noqa: PLC0415
+
         defaults = vars(report_parser().parse_args([page]))
         return run_report(argparse.Namespace(**{**defaults, **vars(args)}))
     from tpuprof.tui.app.start import run_app  # noqa: PLC0415 - Textual, for the screen only

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.widgets.tab import Tab as View
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """A page of a run.
 
@@ -78,7 +78,7 @@ def page_named(name: str) -> Page | None:
     return next((page for page in PAGES if page.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandPage:
     """A page with a command of its own.
 
@@ -118,7 +118,7 @@ def command_named(name: str) -> CommandPage:
     return {page.name: page for page in COMMAND_PAGES}[name]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tab:
     """A page's tab on the screen.
 

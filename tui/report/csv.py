@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,6 +42,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 def row_texts(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
     """A line a row, one after the other, every cell made safe."""
+    import csv  # noqa: PLC0415 - the other formats do without
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in rows:

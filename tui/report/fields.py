@@ -42,7 +42,7 @@ def _plain_style(_: object) -> Key:
     return "text"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnScreen(Generic[Source]):
     """How a field looks as a column on the screen.
 
@@ -72,7 +72,7 @@ class OnScreen(Generic[Source]):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field(Generic[Source]):
     """One quantity of a table.
 
@@ -101,7 +101,7 @@ class Field(Generic[Source]):
     filter_unknown: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table(Generic[Source]):
     """The fields of a table, and which of them each format shows, in which order.
 
@@ -140,7 +140,7 @@ class Table(Generic[Source]):
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figure(Generic[Source]):
     """A quantity of which a page has one.
 

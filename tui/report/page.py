@@ -24,7 +24,7 @@ Content = TypeVar("Content")
 """What is read of a run to print a page: the page itself, or several."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Look:
     """How a text report looks: its width in cells, its characters, and whether it has ANSI colours."""
 
@@ -40,7 +40,7 @@ class Look:
         return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """What a call of `report` asks for.
 
@@ -85,7 +85,7 @@ Writer = Callable[[Content, Asked], "str | Iterable[str] | Produce"]
 """Prints a page: as a text, as its pieces one after the other, or as a function that writes it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report(Generic[Content]):
     """How a page is read and printed.
 
@@ -108,7 +108,7 @@ class Report(Generic[Content]):
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandReport(Generic[Content]):
     """How the page of a command is printed, which reads something else than a run.
 

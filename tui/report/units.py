@@ -25,7 +25,7 @@ _LARGEST_EXACT = 2**53
 _GIGA = 1e9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unit:
     """How a quantity is written.
 

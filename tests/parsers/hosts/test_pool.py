@@ -25,8 +25,8 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
-from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
-from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
+from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes
+from tpuprof.parsers.hosts.progress import Meter, PoolMeter, Progress, Watch
 from tpuprof.parsers.hosts.reader import summarise_file
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.hosts.work import Board, Failure, do_work
