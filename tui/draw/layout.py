@@ -115,6 +115,12 @@ def beside(blocks: Sequence[Sequence[Line]], widths: Sequence[int]) -> list[Line
     return lines
 
 
+def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Exactly so many lines: cut, or filled up with blank ones."""
+    blank: Line = ((" " * width, "text"),)
+    return [*lines[:height], *[blank] * (height - len(lines))]
+
+
 def rule(title: str, width: int, glyphs: Glyphs, right: str = "") -> Line:
     """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
     head: list[Span] = [(glyphs.horizontal + " ", "rule"), (title, "title"), (" ", "rule")]
@@ -140,11 +146,14 @@ def wrap(
     return [fit([*first, (head, key)], width, glyphs), *(fit([(piece, key)], width, glyphs) for piece in pieces[1:])]
 
 
-def note_lines(warnings: Iterable[str], unknown: Iterable[tuple[str, str]], width: int, glyphs: Glyphs) -> list[Line]:
+def note_lines(
+    warnings: Iterable[str], unknown: Iterable[tuple[str, str]], width: int, glyphs: Glyphs, between: str = ": "
+) -> list[Line]:
     """Warnings, then what is unknown, grouped by the reason.
 
     Args:
         unknown: names of figures, each with the reason.
+        between: stands between names and their reason.
     """
     lines: list[Line] = []
     for warning in warnings:
@@ -153,7 +162,7 @@ def note_lines(warnings: Iterable[str], unknown: Iterable[tuple[str, str]], widt
     for name, reason in unknown:
         by_reason.setdefault(reason, {})[name] = None
     for reason, names in by_reason.items():
-        lines += wrap(f"{', '.join(names)}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])
+        lines += wrap(f"{', '.join(names)}{between}{reason}", width, "dim", glyphs, [(" ? ", "dim")])
     return lines
 
 

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, HostSteps, LeftOut, Part, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import clean, cut, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import clean, cut, filled, fit, note_lines, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import HOSTS
@@ -121,8 +121,7 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
             for host_index in range(top, top + rows)
         ),
     ]
-    lines = [fit(line, width, glyphs) for line in [*lines, *below, *notes][:height]]
-    lines += [fit([], width, glyphs)] * (height - len(lines))
+    lines = [fit(line, width, glyphs) for line in filled([*lines, *below, *notes], width, height)]
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
 
 
@@ -387,14 +386,6 @@ _NAMES = {
 
 def _notes(page: HostsPage, width: int, glyphs: Glyphs, shown: Sequence[str] = ()) -> list[Line]:
     """Warnings but those that are `shown` elsewhere, and the figures that are unknown, grouped by reason."""
-    lines: list[Line] = []
-    for warning in page.warnings:
-        if warning not in shown:
-            lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
-    reasons: dict[str, list[str]] = {}
-    for key, reason in page.unknown.items():
-        if key in _NAMES:
-            reasons.setdefault(reason, []).append(_NAMES[key])
-    for reason, names in reasons.items():
-        lines += wrap(f"{', '.join(names)} {glyphs.dash} {reason}", width, "dim", glyphs, [(" ? ", "dim")])
-    return lines
+    warnings = (warning for warning in page.warnings if warning not in shown)
+    unknown = ((_NAMES[key], why) for key, why in page.unknown.items() if key in _NAMES)
+    return note_lines(warnings, unknown, width, glyphs, f" {glyphs.dash} ")

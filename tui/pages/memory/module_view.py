@@ -12,7 +12,7 @@ from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModulePeaks, SpaceMe
 from tpuprof.parsers.memory.modules.landmarks import backward_from, next_peak, stays_of
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, labelled, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
@@ -98,7 +98,7 @@ class BuffersView:
             lines += wrap(warning, width - 2, "text", glyphs, [("  ! ", "warn")])
         lines += [fit([], width, glyphs)]
         lines += [fit([("  v", "key"), (" shows what the allocators reported", "dim")], width, glyphs)]
-        return lines[:height] + [fit([], width, glyphs)] * (height - len(lines))
+        return filled(lines, width, height)
 
     @property
     def _shown_index(self) -> int | None:

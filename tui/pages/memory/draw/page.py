@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import beside, clean, fit, shortened, shown_top, wrap
+from tpuprof.tui.draw.layout import beside, clean, filled, fit, shortened, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
@@ -119,15 +119,13 @@ def compose_memory(
         card_cells = min(64, width * 2 // 5)
         list_cells = width - card_cells - GUTTER
         table = table_lines(page, listed, row, top, list_cells, below, glyphs)
-        table += [fit([], list_cells, glyphs)] * (below - len(table))
         card = shortened(entry_card(page, listed, row, card_cells, glyphs), below, card_cells, glyphs)
         gutter: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * below
         lines += beside((table, gutter, card), (list_cells, GUTTER, card_cells))
     else:
         lines += table_lines(page, listed, row, top, width, below, glyphs)
-    lines += [fit([], width, glyphs)] * (height - len(lines))
     return ComposedMemory(
-        lines=tuple(fit(line, width, glyphs) for line in lines[:height]),
+        lines=tuple(fit(line, width, glyphs) for line in filled(lines, width, height)),
         first_list_line=first_list_line,
         list_rows=list_rows,
         top=top,

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage, ModuleRuns
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import clean, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import clean, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw.profile_graph import (
@@ -108,7 +108,7 @@ def compose_memory_profile(
         runs: of compiled modules, of each host; none for a page without the band of runs.
     """
     if not page.allocators:
-        return ComposedMemoryProfile(tuple(_exactly(empty_lines(page, width, glyphs), width, height)))
+        return ComposedMemoryProfile(tuple(filled(empty_lines(page, width, glyphs), width, height)))
     index = min(max(state.allocator, 0), len(page.allocators) - 1)
     allocator = page.allocators[index]
     low = height < _LOW
@@ -129,7 +129,7 @@ def compose_memory_profile(
     top = shown_top(row, state.top, list_rows, count_)
     lines += table_lines(allocator, top, list_rows, row, width, glyphs)
     return ComposedMemoryProfile(
-        lines=tuple(_exactly(lines, width, height)),
+        lines=tuple(filled(lines, width, height)),
         first_list_line=first if count_ and first < height else -1,
         list_rows=max(0, min(list_rows, count_ - top)),
         top=top,
@@ -146,12 +146,6 @@ def _shares(room: int, rows: int) -> tuple[int, int]:
     if spare > 0:
         graph = min(graph + spare, _MOST_GRAPH)
     return graph, room - graph
-
-
-def _exactly(lines: Sequence[Line], width: int, height: int) -> list[Line]:
-    """The lines, cut or filled up to a height."""
-    blank: Line = ((" " * width, "text"),)
-    return [*lines[:height], *[blank] * (height - len(lines))]
 
 
 # --- what there is to say ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import page_heading, page_text
 
 MOST_POINTS = 10_000
 """Points of an allocator's timeline where no limit is given."""
@@ -149,8 +149,7 @@ def text(content: MemoryOverTime, asked: Asked) -> str:
     limit = TEXT_ROWS if asked.limit is None else asked.limit
 
     def lines(width: int) -> list[Line]:
-        hosts = counted(len(page.hosts), "host") if len(page.hosts) > 3 else ", ".join(page.hosts)
-        drawn = [heading(f"Memory profile of {asked.run.name}", hosts, width, glyphs)]
+        drawn = [page_heading(f"Memory profile of {asked.run.name}", page.hosts, width, glyphs)]
         if not page.allocators:
             return [*drawn, *empty_lines(page, width, glyphs)]
         for warning in page.warnings:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, fit, rule, shown_top, wrap
+from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages.oom.draw.advice import advice_lines, least_lines, toggle_lines
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
@@ -107,7 +107,7 @@ def compose(
         lines.append(rule("What to do first", width, glyphs, "savings are estimates" if triage.advice else ""))
         lines += advice_lines(triage, width, advice_room, glyphs, view.advice)
     if not triage.need.buffers:
-        return Composed(_filled(lines, width, height, glyphs), -1, 0, 0, rows)
+        return Composed(tuple(filled(lines, width, len(lines) if height is None else height)), -1, 0, 0, rows)
     lines += [blank] * gaps
     lines.append(rule(_table_title(triage, rows, view), width, glyphs, _table_note(view)))
     room = len(rows) if height is None else max(1, height - len(lines) - 1)
@@ -127,7 +127,9 @@ def compose(
     lines += table
     if not rows:
         lines.append(fit([(" no buffer holds these words", "dim")], width, glyphs))
-    return Composed(_filled(lines, width, height, glyphs), start if rows else -1, room, first, rows)
+    return Composed(
+        tuple(filled(lines, width, len(lines) if height is None else height)), start if rows else -1, room, first, rows
+    )
 
 
 def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
@@ -222,9 +224,3 @@ def _table_title(triage: Triage, rows: tuple[Row, ...], view: View) -> str:
 
 def _table_note(view: View) -> str:
     return f"/{view.words}" if view.words else ""
-
-
-def _filled(lines: list[Line], width: int, height: int | None, glyphs: Glyphs) -> tuple[Line, ...]:
-    if height is None:
-        return tuple(lines)
-    return tuple(lines[:height] + [fit([], width, glyphs)] * (height - len(lines)))

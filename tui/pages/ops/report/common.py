@@ -14,7 +14,7 @@ from tpuprof.tui.pages.ops.card import machine_line
 from tpuprof.tui.pages.ops.fields.device import DEVICE
 from tpuprof.tui.report.fields import figure_rows
 from tpuprof.tui.report.markdown import page_head
-from tpuprof.tui.report.text import heading
+from tpuprof.tui.report.text import page_heading
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
@@ -58,8 +58,7 @@ def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
 
 def text_head(title: str, ops: OpsPage, width: int, glyphs: Glyphs, machine: bool = True) -> list[Line]:
     """Title, hosts, device and whether times are simulated."""
-    hosts = counted(len(ops.hosts), "host") if len(ops.hosts) > 3 else ", ".join(ops.hosts)
-    lines = [heading(title, hosts, width, glyphs)]
+    lines = [page_heading(title, ops.hosts, width, glyphs)]
     if machine:
         lines.append(machine_line(ops, width, glyphs))
     if ops.simulated:
