@@ -10,9 +10,7 @@ from dataclasses import asdict
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.steps.model import StepTime
-from tpuprof.tui.report.fields import NO_REASON, figure_values
-from tpuprof.tui.report.quantities import STEP_TIMES
+from tpuprof.tui.report.fields import NO_REASON
 
 NOT_FINITE = "the figure is not a finite number"
 
@@ -76,8 +74,3 @@ def safe(value: object, path: str, reasons: Mapping[str, str], unknown: dict[str
     if value is None:
         unknown.setdefault(path, reasons.get(path) or NO_REASON)
     return value
-
-
-def step_times(time: StepTime) -> dict[str, object]:
-    """The five times of a summary over steps, in milliseconds."""
-    return figure_values(STEP_TIMES, time)

@@ -106,10 +106,9 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 
 
 TEXT = Unit("text", _known_texts, lambda value, _: value or UNKNOWN, is_text=True)
-TEXTS = Unit("list of texts", _lists, lambda value, _: "; ".join(value))
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
-NAMES = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
+TEXTS = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
 PROBLEMS = Unit(
     "list of problems", _lists, lambda value, _: "; ".join(problem.sentence for problem in value), is_text=True
 )

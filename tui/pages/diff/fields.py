@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,9 @@ from tpuprof.tui.pages.diff.words import (
     signed,
     verdict,
 )
-from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table
-from tpuprof.tui.report.json import step_times
-from tpuprof.tui.report.units import COUNT, FLAG, NAMES, NUMBER, TEXT, TIME_MS, VERBATIM, Unit, Value, divided, plain
+from tpuprof.tui.report.fields import NO_REASON, Field, Figure, OnScreen, Table, attribute, nested, object_table
+from tpuprof.tui.report.quantities import STEP_TIMES
+from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,11 +60,11 @@ _WHY: dict[Kind, tuple[str, str, str, str]] = {
 """Why a figure of one run, the change, its fraction and the noise may be unknown."""
 
 
-def _quantities(kind: Kind) -> tuple[tuple[str, Unit, str, str, str], ...]:
-    """What JSON has of a change: key, unit, attribute of `Change`, meaning, and why it may be unknown."""
+def _change(name: str, kind: Kind, prefix: str = "") -> tuple[Figure[Any], ...]:
+    """What JSON has of a change that its source holds under a dotted name."""
     suffix, unit = _UNITS[kind]
     side, delta, fraction, noise = _WHY[kind]
-    return (
+    quantities = (
         ("mark", VERBATIM, "mark", "same, more, less, new, gone or unknown", ""),
         (f"before_{suffix}", unit, "before", "in A", side),
         (f"after_{suffix}", unit, "after", "in B", side),
@@ -71,92 +72,55 @@ def _quantities(kind: Kind) -> tuple[tuple[str, Unit, str, str, str], ...]:
         ("change_fraction", NUMBER, "relative", "the change as a fraction of what it was in A", fraction),
         (f"noise_{suffix}", unit, "noise", "half of the interval that two equal runs stay within", noise),
     )
-
-
-_Objects = Callable[[Diff], Sequence[Any]]
-
-
-def _fields(of: _Objects, *fields: tuple[str, Unit, str, str, str]) -> tuple[Field[Diff], ...]:
-    """Fields of some objects of a comparison: key, unit, attribute, meaning, and why it may be unknown."""
-
-    def reader(attribute: str) -> Callable[[Diff, Rows], list[Any]]:
-        read = attrgetter(attribute)
-        return lambda diff, rows: [read(of(diff)[row]) for row in rows]
-
-    return tuple(Field(key, unit, reader(attribute), meaning, null) for key, unit, attribute, meaning, null in fields)
-
-
-def _changes(of: _Objects, attribute: str, kind: Kind, prefix: str = "") -> tuple[Field[Diff], ...]:
-    """The fields of a change that the objects have."""
-    quantities = (
-        (prefix + key, unit, f"{attribute}.{name}", meaning, null)
-        for key, unit, name, meaning, null in _quantities(kind)
+    return tuple(
+        attribute(prefix + key, unit, meaning, null=null, name=f"{name}.{part}")
+        for key, unit, part, meaning, null in quantities
     )
-    return _fields(of, *quantities)
 
 
-def _table(key: str, of: _Objects, fields: tuple[Field[Diff], ...]) -> Table[Diff]:
-    return Table(key, fields, lambda diff: len(of(diff)), json=tuple(field.key for field in fields))
-
-
-_CLASSES = attrgetter("classes")
-_CATEGORIES = attrgetter("categories")
-_MODULES = attrgetter("modules")
-_FIGURES = attrgetter("figures")
-_OPS = attrgetter("ops")
-_NAMED = (("name", VERBATIM, "name", "its name", ""), ("class", VERBATIM, "op_class", "the class of its ops", ""))
-
-CLASSES = _table("classes", _CLASSES, (*_fields(_CLASSES, *_NAMED), *_changes(_CLASSES, "time", "time")))
-CATEGORIES = _table("categories", _CATEGORIES, (*_fields(_CATEGORIES, *_NAMED), *_changes(_CATEGORIES, "time", "time")))
-MODULES = _table(
+_OF_CLASSES = (
+    attribute("name", VERBATIM, "its name"),
+    attribute("class", VERBATIM, "the class of its ops", name="op_class"),
+    *_change("time", "time"),
+)
+CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
+CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
+MODULES: Table[Any] = object_table(
     "modules",
-    _MODULES,
     (
-        *_fields(
-            _MODULES,
-            ("name", VERBATIM, "name", "the HLO module", ""),
-            ("problem", VERBATIM, "problem", "why its memory is unknown", ""),
-        ),
-        *_changes(_MODULES, "peak", "bytes", "peak."),
-        *_changes(_MODULES, "arguments", "bytes", "arguments."),
-        *_changes(_MODULES, "temporaries", "bytes", "temporaries."),
+        attribute("name", VERBATIM, "the HLO module"),
+        attribute("problem", VERBATIM, "why its memory is unknown"),
+        *_change("peak", "bytes", "peak."),
+        *_change("arguments", "bytes", "arguments."),
+        *_change("temporaries", "bytes", "temporaries."),
     ),
 )
-KEY_FIGURES = _table(
-    "figures",
-    _FIGURES,
-    (
-        *_fields(_FIGURES, ("key", VERBATIM, "key", "its key on the overview", "")),
-        *_changes(_FIGURES, "change", "percent"),
-    ),
+KEY_FIGURES: Table[Any] = object_table(
+    "figures", (attribute("key", VERBATIM, "its key on the overview"), *_change("change", "percent"))
 )
 
 _OLD_NAME = "the op has the same name in both, or is in one run only"
 _NO_CATEGORY = "the profile has no HLO category for these ops"
 _NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
-_OP_FIELDS = (
-    *_fields(
-        _OPS,
-        ("name", VERBATIM, "name", "its name in B, in A where it is gone", ""),
-        ("old_name", VERBATIM, "old_name", "its name in A where that is another one", _OLD_NAME),
-        ("program", VERBATIM, "program", "its HLO module, without the id", ""),
-        ("category", VERBATIM, "category", "its HLO category", _NO_CATEGORY),
-        ("class", VERBATIM, "op_class", "its class", ""),
-        ("framework_op", TEXT, "framework_op", "the framework op that it stems from", _NO_FRAMEWORK_OP),
-        ("matched_by", VERBATIM, "matched_by", "how it was found in the other run", ""),
-        ("hlo_changed", FLAG, "text_changed", "whether its HLO text differs by more than numbers in names", ""),
-        ("occurrences.before", NUMBER, "count.before", "how often it runs in A", ONE_SIDED),
-        ("occurrences.after", NUMBER, "count.after", "how often it runs in B", ONE_SIDED),
-    ),
-    *_changes(_OPS, "time", "time"),
+_OP_FIGURES = (
+    attribute("name", VERBATIM, "its name in B, in A where it is gone"),
+    attribute("old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME),
+    attribute("program", VERBATIM, "its HLO module, without the id"),
+    attribute("category", VERBATIM, "its HLO category", null=_NO_CATEGORY),
+    attribute("class", VERBATIM, "its class", name="op_class"),
+    attribute("framework_op", TEXT, "the framework op that it stems from", null=_NO_FRAMEWORK_OP),
+    attribute("matched_by", VERBATIM, "how it was found in the other run"),
+    attribute("hlo_changed", FLAG, "whether its HLO text differs by more than numbers in names", name="text_changed"),
+    attribute("occurrences.before", NUMBER, "how often it runs in A", null=ONE_SIDED, name="count.before"),
+    attribute("occurrences.after", NUMBER, "how often it runs in B", null=ONE_SIDED, name="count.after"),
+    *_change("time", "time"),
 )
 _OF_OPS = ("name", "old_name", "program", "category", "class", "framework_op")
 _TIMES = ("before_ms", "after_ms", "change_ms", "change_fraction", "noise_ms")
-OPS: Table[Diff] = Table(
+OPS: Table[Sequence[OpChange]] = object_table(
     "ops",
-    (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"), *_OP_FIELDS),
-    lambda diff: len(diff.ops),
-    json=tuple(field.key for field in _OP_FIELDS),
+    _OP_FIGURES,
+    (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"),),
     csv=("rank", "mark", *_OF_OPS, *_TIMES, "occurrences.before", "occurrences.after", "matched_by", "hlo_changed"),
 )
 
@@ -164,13 +128,12 @@ OPS: Table[Diff] = Table(
 def _change_figures(of: str, meaning: str) -> tuple[Figure[Diff], ...]:
     """The figures of a change of time; unknown ones without the steps that it is of."""
 
-    def reader(attribute: str) -> Callable[[Diff], Any]:
-        read = attrgetter(f"{of}.{attribute}")
+    def known(read: Callable[[Diff], Any]) -> Callable[[Diff], Any]:
         return lambda diff: None if of.startswith("steps.") and diff.steps is None else read(diff)
 
     return tuple(
-        Figure(f"{of}.{key}", unit, reader(attribute), f"{meaning}: {words}", null)
-        for key, unit, attribute, words, null in _quantities("time")
+        replace(figure, read=known(figure.read), meaning=f"{meaning}: {figure.meaning}")
+        for figure in _change(of, "time", f"{of}.")
     )
 
 
@@ -178,7 +141,7 @@ FIGURES: tuple[Figure[Diff], ...] = (
     Figure("verdict.sentence", VERBATIM, verdict, "what changed, by what, and what of it is noise"),
     Figure("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
     Figure("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
-    Figure("basis", VERBATIM, attrgetter("basis"), "what times are divided by besides cores"),
+    attribute("basis", VERBATIM, "what times are divided by besides cores"),
     Figure("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
     *_change_figures("steps.typical", "the mean over the typical steps"),
     *_change_figures("steps.median", "the median step"),
@@ -191,23 +154,20 @@ FIGURES: tuple[Figure[Diff], ...] = (
 )
 
 
-def _step_time(side: Side) -> dict[str, object] | None:
-    return None if side.step_time is None else {**step_times(side.step_time), "source": side.step_time.source}
-
-
+_STEP_TIME = nested((*STEP_TIMES, attribute("source", VERBATIM, "whether marked or inferred, the origin")))
 SIDE: tuple[Figure[Side], ...] = (
-    Figure("name", VERBATIM, attrgetter("name"), "of the run"),
-    Figure("path", VERBATIM, attrgetter("path"), "where it lies"),
-    Figure("hosts", NAMES, attrgetter("hosts"), "those that the figures cover"),
-    Figure("device_type", VERBATIM, attrgetter("device_type"), "of the device", "no device plane names its type"),
-    Figure("core_count", COUNT, attrgetter("core_count"), "TensorCores, or GPUs, of all hosts"),
-    Figure("simulated", FLAG, attrgetter("simulated"), "whether its times are composed, not measured"),
+    attribute("name", VERBATIM, "of the run"),
+    attribute("path", VERBATIM, "where it lies"),
+    attribute("hosts", TEXTS, "those that the figures cover"),
+    attribute("device_type", VERBATIM, "of the device", null="no device plane names its type"),
+    attribute("core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
+    attribute("simulated", FLAG, "whether its times are composed, not measured"),
     Figure("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
-    Figure("odd_step_count", COUNT, attrgetter("odd_count"), "steps that are not typical"),
-    Figure("unit", VERBATIM, attrgetter("unit_name"), "what times are divided by"),
-    Figure("unit_count", COUNT, attrgetter("units"), "how many of these there are"),
-    Figure("step_time_ms", Unit("ms", plain, NUMBER.words), _step_time, "of all steps", "the profile has no steps"),
-    Figure("warnings", NAMES, attrgetter("warnings"), "what is wrong with its profile"),
+    attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
+    attribute("unit", VERBATIM, "what times are divided by", name="unit_name"),
+    attribute("unit_count", COUNT, "how many of these there are", name="units"),
+    attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps", name="step_time"),
+    attribute("warnings", TEXTS, "what is wrong with its profile"),
 )
 
 # --- the rows of a view, as people read them
@@ -217,9 +177,9 @@ def _by_mark(entry: Entry) -> Key:
     return MARK_STYLES[entry.change.mark]
 
 
-def _side(attribute: str, absent: str) -> Callable[[Entry, bool], str]:
+def _side(name: str, absent: str) -> Callable[[Entry, bool], str]:
     """A figure of one run, other words where the run has none of it."""
-    read = attrgetter(attribute)
+    read = attrgetter(name)
     return lambda entry, is_ascii: side_figure(entry.change, read(entry.change), entry.kind, is_ascii, absent)
 
 
@@ -241,9 +201,9 @@ def _entry(
     return Field(key, unit, read, meaning, "", heading, screen, filter=filtered)
 
 
-def _of_op(key: str, attribute: str, meaning: str, screen: OnScreen[Changes]) -> Field[Changes]:
+def _of_op(key: str, name: str, meaning: str, screen: OnScreen[Changes]) -> Field[Changes]:
     """A text of the op that a row is of, which a filter looks at."""
-    read = attrgetter(attribute)
+    read = attrgetter(name)
 
     def texts(source: Changes, rows: Rows) -> list[str | None]:
         ops = (source.op(row) for row in rows)

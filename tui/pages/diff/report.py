@@ -88,8 +88,8 @@ def json(content: Judged, _: Look, limit: int) -> str:
     if diff.steps is None:
         body["steps"] = None
     for fields in (CLASSES, CATEGORIES, OPS, MODULES, KEY_FIGURES):
-        rows = first(fields.length(diff), limit if fields is OPS else 0)
-        body[fields.key] = table_records(fields, diff, rows)
+        changed = getattr(diff, fields.key)
+        body[fields.key] = table_records(fields, changed, first(len(changed), limit if fields is OPS else 0))
     if regression is not None:
         body["regression"] = {
             "allowed_fraction": regression.allowed,
@@ -128,7 +128,7 @@ def _reasons(diff: Diff) -> dict[str, str]:
 
 def csv(content: Judged, _: Look, limit: int) -> str:
     """A line an op, the largest change first; at most `limit`, 0 for all."""
-    shown_columns = columns(OPS, content.diff, first(len(content.diff.ops), limit), OPS.csv)
+    shown_columns = columns(OPS, content.diff.ops, first(len(content.diff.ops), limit), OPS.csv)
     shown_columns["hlo_changed"] = ["yes" if is_changed else "no" for is_changed in shown_columns["hlo_changed"]]
     return csv_table(tuple(shown_columns), zip(*shown_columns.values(), strict=True))
 

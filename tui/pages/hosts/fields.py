@@ -14,7 +14,7 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
-from tpuprof.tui.report.units import COUNT, NAMES, PERCENT, TIME_MS, VERBATIM, Unit, plain
+from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -119,7 +119,7 @@ _JSON = (
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
     _known("hbm_percent", "hbm_utilization_percent", PERCENT, "use of HBM bandwidth, by hardware counters", "HBM"),
     _known("profile_duration_ps", "profile_duration_ms", TIME_MS, "how long was profiled"),
-    _known("problems", "problems", NAMES, "what is wrong with its file, or missing in it", null=""),
+    _known("problems", "problems", TEXTS, "what is wrong with its file, or missing in it", null=""),
 )
 """The fields of JSON in its order, each with the attribute of `HostRow` that it is of."""
 

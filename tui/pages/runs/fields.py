@@ -16,8 +16,8 @@ from tpuprof.tui.report.units import (
     COUNT,
     FILE_BYTES,
     FLAG,
-    NAMES,
     PROBLEMS,
+    TEXTS,
     TIME_PS,
     Unit,
     plain,
@@ -182,7 +182,7 @@ def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "")
 _FACTS = (
     _fact("device_type", "device_type", _blank(_TEXT), "the type of the device, such as TPU v5 Lite", "device"),
     _fact("core_count", "host_core_count", COUNT, "TensorCores, or GPUs, of the host that was read"),
-    _fact("modules", "modules", _blank(NAMES), "HLO modules, the busiest first, some of many", "modules"),
+    _fact("modules", "modules", _blank(TEXTS), "HLO modules, the busiest first, some of many", "modules"),
     _fact("module_count", "module_count", COUNT, "how many HLO modules there are"),
     _fact("step_time_ps", "step_time_ps", _blank(TIME_PS), "median of the steps on one core", "step time"),
     _fact("step_source", "step_time_source", _TEXT, "whether steps are marked, or periods of the busiest module"),
@@ -221,7 +221,7 @@ RUNS: Table[RunList] = Table(
             filter=_FOUND,
         ),
         Field("path", _TEXT, _of_row(attrgetter("run.path")), "where it lies", filter=_FOUND),
-        Field("hosts", NAMES, _of_row(_hosts), "hosts that have a file in it", filter=_FOUND),
+        Field("hosts", TEXTS, _of_row(_hosts), "hosts that have a file in it", filter=_FOUND),
         Field(
             "host_count",
             _TALLY,
@@ -276,7 +276,7 @@ RUNS: Table[RunList] = Table(
         ),
         Field(
             "module_names",
-            NAMES,
+            TEXTS,
             _of_facts(lambda facts: facts.modules or ()),
             "names of the HLO modules",
             screen=OnScreen("", "modules", 0, cells=_drawn_fact(_module_words)),

@@ -19,7 +19,7 @@ from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import cut_name, fit_for_cells, heading, page_text
-from tpuprof.tui.report.units import NAMES
+from tpuprof.tui.report.units import TEXTS
 from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ EVERYTHING = replace(RUNS, json=(*RUNS.json, *FACTS), csv=(*RUNS.csv, *CSV_FACTS
 """The table with the facts."""
 
 FIGURES: tuple[Figure[Runs], ...] = (
-    Figure("searched", NAMES, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
+    Figure("searched", TEXTS, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
 )
 
 
