@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, Part
+from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, HostSteps, LeftOut, Part
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
@@ -49,18 +49,18 @@ def _column(unit: Unit, title: str, sort: str) -> OnScreen[HostsPage]:
 
 
 def _known(
-    attribute: str, key: str, unit: Unit, meaning: str, title: str = "", sort: str = "", null: str = _WHY
+    name: str, key: str, unit: Unit, meaning: str, title: str = "", sort: str = "", null: str = _WHY
 ) -> tuple[str, Field[HostsPage]]:
     """A field of an attribute of `HostRow`, under which `HostsPage.unknown` says why it is unknown."""
     screen = _column(unit, title, sort) if title else None
-    return attribute, Field(key, unit, _of_row(attrgetter(attribute)), meaning, null, title, screen)
+    return name, Field(key, unit, _of_row(attrgetter(name)), meaning, null, title, screen)
 
 
 def _step_time(
-    name: str, unit: Unit, meaning: str, title: str = "", heading: str = "", attribute: str = ""
+    name: str, unit: Unit, meaning: str, title: str = "", heading: str = "", source: str = ""
 ) -> tuple[str, Field[HostsPage]]:
     """A field of the summary over a host's own steps."""
-    read = attrgetter(attribute or name)
+    read = attrgetter(source or name)
     of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
     screen = _column(unit, title, title) if title else None
     key, words = f"step_time_ms.{name}", f"{meaning} of its own steps"
@@ -99,11 +99,11 @@ _JSON = (
     ("host", _HOST),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
     _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
-    _step_time("average", TIME_MS, "mean", attribute="average_ps"),
-    _step_time("standard_deviation", TIME_MS, "standard deviation", attribute="standard_deviation_ps"),
-    _step_time("median", TIME_MS, "median", "median", "step, median", attribute="median_ps"),
-    _step_time("minimum", TIME_MS, "the shortest", attribute="minimum_ps"),
-    _step_time("maximum", TIME_MS, "the longest", "longest", attribute="maximum_ps"),
+    _step_time("average", TIME_MS, "mean", source="average_ps"),
+    _step_time("standard_deviation", TIME_MS, "standard deviation", source="standard_deviation_ps"),
+    _step_time("median", TIME_MS, "median", "median", "step, median", source="median_ps"),
+    _step_time("minimum", TIME_MS, "the shortest", source="minimum_ps"),
+    _step_time("maximum", TIME_MS, "the longest", "longest", source="maximum_ps"),
     _step_time("count", COUNT, "number", "steps"),
     _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
     _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
@@ -124,7 +124,7 @@ _JSON = (
 """The fields of JSON in its order, each with the attribute of `HostRow` that it is of."""
 
 KEYS = {
-    **{attribute: field.key for attribute, field in _JSON},
+    **{name: field.key for name, field in _JSON},
     "step_time": "step_time_ms",
     "parts_ps": "breakdown_ms",
     "parts_ps.input": "breakdown_ms.input",
@@ -184,19 +184,13 @@ HOSTS: Table[HostsPage] = Table(
     ),
 )
 
-LEFT_OUT: Table[HostsPage] = Table(
-    "left_out",
-    (
-        Field("host", VERBATIM, lambda page, rows: [page.left_out[row].host for row in rows], "its name"),
-        Field("reason", VERBATIM, lambda page, rows: [page.left_out[row].reason for row in rows], "why it is left out"),
-    ),
-    lambda page: len(page.left_out),
-    json=("host", "reason"),
+LEFT_OUT: Table[Sequence[LeftOut]] = object_table(
+    "left_out", (attribute("host", VERBATIM, "its name"), attribute("reason", VERBATIM, "why it is left out"))
 )
 
 FIGURES: tuple[Figure[HostsPage], ...] = (
-    Figure("verdict", VERBATIM, attrgetter("verdict"), "straggler, even, uneven or unknown"),
-    Figure("statement", VERBATIM, attrgetter("statement"), "the verdict in a sentence"),
+    attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),
+    attribute("statement", VERBATIM, "the verdict in a sentence"),
     Figure(
         "straggler",
         VERBATIM,
@@ -210,6 +204,46 @@ FIGURES: tuple[Figure[HostsPage], ...] = (
 # --- the common steps
 
 
+class StepHost(NamedTuple):
+    """A step on one host; times in picoseconds."""
+
+    host: str
+    duration_ps: int
+    own_ps: int
+
+
+class StepCore(NamedTuple):
+    """A step on one core, its time in picoseconds by what the core does; None where nothing tells."""
+
+    core: str
+    parts_ps: dict[Part, int | None]
+
+
+class Step(NamedTuple):
+    """A step that all hosts share.
+
+    Attributes:
+        duration_ps: on the slowest core of all.
+        slowest_host: the one with the longest own time, None where several have it.
+    """
+
+    name: str
+    duration_ps: int
+    slowest_host: str | None
+    hosts: Sequence[StepHost]
+    cores: Sequence[StepCore]
+
+
+def steps_of(page: HostsPage) -> list[Step]:
+    """Every common step, on each host, and on each core taken apart."""
+    steps = page.steps
+    if steps is None:
+        return []
+    durations = steps.duration_ps.max(axis=0).tolist()
+    parts = (steps.names, durations, _slowest_hosts(page, steps), _hosts_of(page, steps), _cores_of(page, steps))
+    return list(map(Step._make, zip(*parts, strict=True)))
+
+
 def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
     """The host with the longest own time in each step, None where several have it."""
     is_alone = ((steps.own_ps == steps.own_ps.max(axis=0)).sum(axis=0) == 1).tolist()
@@ -217,85 +251,50 @@ def _slowest_hosts(page: HostsPage, steps: HostSteps) -> list[str | None]:
     return [name if alone else None for name, alone in zip(names, is_alone, strict=True)]
 
 
-def hosts_of(page: HostsPage, steps: HostSteps) -> list[list[StepHost]]:
+def _hosts_of(page: HostsPage, steps: HostSteps) -> list[list[StepHost]]:
     """Every step on each host."""
     names = [page.rows[row].host for row in steps.rows]
     times = zip(steps.duration_ps.T.tolist(), steps.own_ps.T.tolist(), strict=True)
-    return [list(zip(names, durations, owns, strict=True)) for durations, owns in times]
+    return [list(map(StepHost, names, durations, owns)) for durations, owns in times]
 
 
-def cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
+def _cores_of(page: HostsPage, steps: HostSteps) -> list[list[StepCore]]:
     """Every step on each core, without the time of input where nothing tells of it."""
     is_input_known = [page.rows[steps.rows[host]].input_percent is not None for host in steps.core_hosts.tolist()]
     return [
         [
-            (name, {**dict(zip(PARTS, parts, strict=True)), **({} if is_known else {"input": None})})
+            StepCore(name, {**dict(zip(PARTS, parts, strict=True)), **({} if is_known else {"input": None})})
             for name, is_known, parts in zip(steps.core_names, is_input_known, cores, strict=True)
         ]
         for cores in steps.parts_ps.swapaxes(0, 1).tolist()
     ]
 
 
-def _of_steps(read: Callable[[HostsPage, HostSteps], Sequence[Any]]) -> Callable[[HostsPage, Rows], list[Any]]:
-    def of_rows(page: HostsPage, rows: Rows) -> list[Any]:
-        values = read(page, page.steps) if page.steps is not None else ()
-        return [values[row] for row in rows]
-
-    return of_rows
+def _part_of_core(part: Part) -> Figure[StepCore]:
+    null = "nothing tells how long it waits for input" if part == "input" else ""
+    return Figure(part, TIME_MS, lambda core: core.parts_ps[part], "its time", null)
 
 
-STEPS: Table[HostsPage] = Table(
-    "steps",
-    (
-        Field("name", VERBATIM, _of_steps(lambda _, steps: steps.names), "its name, or number"),
-        Field(
-            "duration_ms",
-            TIME_MS,
-            _of_steps(lambda _, steps: steps.duration_ps.max(axis=0).tolist()),
-            "how long it takes on the slowest core of all",
-        ),
-        Field(
-            "slowest_host",
-            VERBATIM,
-            _of_steps(_slowest_hosts),
-            "the host with the longest own time",
-            "several hosts take equally long",
-        ),
-    ),
-    lambda page: 0 if page.steps is None else len(page.steps),
-    json=("name", "duration_ms", "slowest_host"),
-)
-
-StepHost = tuple[str, int, int]
-"""Host, duration of a step, and of that its own time, in picoseconds."""
-StepCore = tuple[str, dict[Part, int | None]]
-"""Core, and its time by what it does in a step, in picoseconds."""
-
-STEP_HOSTS: Table[list[StepHost]] = Table(
+_STEP_HOSTS: Table[Sequence[StepHost]] = object_table(
     "hosts",
     (
-        Field("host", VERBATIM, lambda hosts, rows: [hosts[row][0] for row in rows], "its name"),
-        Field("duration_ms", TIME_MS, lambda hosts, rows: [hosts[row][1] for row in rows], "how long its step takes"),
-        Field("own_time_ms", TIME_MS, lambda hosts, rows: [hosts[row][2] for row in rows], "that without waiting"),
+        attribute("host", VERBATIM, "its name"),
+        attribute("duration_ms", TIME_MS, "how long its step takes", name="duration_ps"),
+        attribute("own_time_ms", TIME_MS, "that without waiting", name="own_ps"),
     ),
-    len,
-    json=("host", "duration_ms", "own_time_ms"),
-    places=("steps[].hosts[]",),
 )
-
-
-def _part_of_core(part: Part) -> Field[list[StepCore]]:
-    null = "nothing tells how long it waits for input" if part == "input" else ""
-    return Field(part, TIME_MS, lambda cores, rows: [cores[row][1][part] for row in rows], "its time", null)
-
-
-STEP_CORES: Table[list[StepCore]] = Table(
-    "cores",
+_STEP_CORES: Table[Sequence[StepCore]] = object_table(
+    "cores", (attribute("core", VERBATIM, "its host and number"), *map(_part_of_core, PARTS))
+)
+STEPS: Table[Sequence[Step]] = object_table(
+    "steps",
     (
-        Field("core", VERBATIM, lambda cores, rows: [cores[row][0] for row in rows], "its host and number"),
-        *map(_part_of_core, PARTS),
+        attribute("name", VERBATIM, "its name, or number"),
+        attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all", name="duration_ps"),
+        attribute(
+            "slowest_host", VERBATIM, "the host with the longest own time", null="several hosts take equally long"
+        ),
+        attribute("hosts", listed(_STEP_HOSTS), "on each host"),
+        attribute("cores", listed(_STEP_CORES), "on each core"),
     ),
-    len,
-    json=("core", *PARTS),
-    places=("steps[].cores[]",),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.pages.hosts.model import HostsPage, HostSteps
+from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.hosts.drawing import hosts as host_lines
 from tpuprof.tui.pages.hosts.drawing import how_many
@@ -12,11 +12,8 @@ from tpuprof.tui.pages.hosts.fields import (
     HOSTS,
     KEYS,
     LEFT_OUT,
-    STEP_CORES,
-    STEP_HOSTS,
     STEPS,
-    cores_of,
-    hosts_of,
+    steps_of,
 )
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
@@ -43,6 +40,7 @@ def text(page: HostsPage, asked: Asked) -> str:
 
 def json(page: HostsPage, asked: Asked) -> str:
     """The hosts, those that are left out, and every common step."""
+    steps = steps_of(page)
     records = table_records(HOSTS, page, _rows(page, asked))
     for record in records:
         for key in ("step_time_ms", "breakdown_ms"):
@@ -52,8 +50,8 @@ def json(page: HostsPage, asked: Asked) -> str:
     body = {
         **figure_values(FIGURES, page),
         "hosts": records,
-        "left_out": table_records(LEFT_OUT, page, range(len(page.left_out))),
-        "steps": [] if page.steps is None else _steps(page, page.steps),
+        "left_out": table_records(LEFT_OUT, page.left_out, range(len(page.left_out))),
+        "steps": table_records(STEPS, steps, range(len(steps))),
     }
     unknown = {f"hosts[].{KEYS[name]}": why for name, why in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
@@ -64,15 +62,6 @@ def json(page: HostsPage, asked: Asked) -> str:
         **reasons(STEPS.fields, "steps[]", unknown),
     }
     return document(head("hosts", asked.run, [row.host for row in page.rows], page.warnings), body, why)
-
-
-def _steps(page: HostsPage, steps: HostSteps) -> list[dict[str, object]]:
-    """Every common step, on each host, and on each core taken apart."""
-    records = table_records(STEPS, page, range(len(steps)))
-    for record, hosts, cores in zip(records, hosts_of(page, steps), cores_of(page, steps), strict=True):
-        record["hosts"] = table_records(STEP_HOSTS, hosts, range(len(hosts)))
-        record["cores"] = table_records(STEP_CORES, cores, range(len(cores)))
-    return records
 
 
 def csv(page: HostsPage, asked: Asked) -> str:
@@ -97,7 +86,7 @@ def markdown(page: HostsPage, asked: Asked) -> str:
 REPORT = Report(
     read=lambda asked: asked.session(asked.run).hosts(),
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(HOSTS, LEFT_OUT, STEPS, STEP_HOSTS, STEP_CORES),
+    tables=(HOSTS, LEFT_OUT, STEPS),
     csv_table=HOSTS,
     figures=FIGURES,
     warnings=lambda page: page.warnings,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
 from tpuprof.tui.report.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
-from tpuprof.tui.report.fields import Field, Figure, Table
+from tpuprof.tui.report.fields import Field, Figure, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class OomErrors:
 
 
 LOG: tuple[Figure[OomErrors], ...] = (
-    Figure("log.lines", COUNT, lambda errors: errors.log.lines, "lines of the log"),
-    Figure("log.bytes", BYTES, lambda errors: errors.log.bytes_read, "its size, uncompressed"),
+    attribute("log.lines", COUNT, "lines of the log"),
+    attribute("log.bytes", BYTES, "its size, uncompressed", name="log.bytes_read"),
 )
 
 # --- errors
@@ -121,32 +121,21 @@ CALLED: dict[str, str] = {
 # --- advice
 
 
-def _advised(
-    key: str, meaning: str, null: str = "", unit: Unit = VERBATIM, read: Callable[[Any], Any] = lambda value: value
-) -> Field[Sequence[Advice]]:
-    return Field(key, unit, lambda advice, rows: [read(getattr(advice[row], key)) for row in rows], meaning, null)
-
-
-ADVICE: Table[Sequence[Advice]] = Table(
+_NO_SAVING = "it can't be estimated from what the message says"
+_NO_SOURCE = "the message names no source line for these buffers"
+_ADVICE: Table[Sequence[Advice]] = object_table(
     "advice",
     (
-        _advised("kind", "what sort of advice it is"),
-        _advised(
-            "saving_bytes",
-            "what it would save, estimated from the listed buffers",
-            "it can't be estimated from what the message says",
-            BYTES,
-        ),
-        _advised("sentence", "what takes memory"),
-        _advised("how", "what to do about it"),
-        _advised("arithmetic", "how the saving is worked out"),
-        _advised("source", "the line of code to change", "the message names no source line for these buffers"),
-        _advised("buffers", "places of the buffers that it is about", read=list),
+        attribute("kind", VERBATIM, "what sort of advice it is"),
+        attribute("saving_bytes", BYTES, "what it would save, estimated from the listed buffers", null=_NO_SAVING),
+        attribute("sentence", VERBATIM, "what takes memory"),
+        attribute("how", VERBATIM, "what to do about it"),
+        attribute("arithmetic", VERBATIM, "how the saving is worked out"),
+        attribute("source", VERBATIM, "the line of code to change", null=_NO_SOURCE),
+        Figure("buffers", VERBATIM, lambda advice: list(advice.buffers), "places of the buffers that it is about"),
     ),
-    len,
-    json=("kind", "saving_bytes", "sentence", "how", "arithmetic", "source", "buffers"),
-    places=("reports[].advice[]",),
 )
+ADVICE = replace(_ADVICE, places=("reports[].advice[]",))
 
 # --- buffers
 
