@@ -165,10 +165,18 @@ class Figure(Generic[Source]):
 
 
 def attribute(
-    key: str, unit: Unit, meaning: str, heading: str = "", *, null: str = "", short: str = "", name: str = ""
+    key: str,
+    unit: Unit,
+    meaning: str,
+    heading: str = "",
+    *,
+    null: str = "",
+    short: str = "",
+    name: str = "",
+    words: Callable[[Any], str | None] | None = None,
 ) -> Figure[Any]:
     """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key."""
-    return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short)
+    return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short, words)
 
 
 def object_table(

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tpuprof.tui.report.fields import Rows
-
-    Allocators = Sequence[AllocatorProfile]
 
 UNNAMED = "(not named)"
 """Stands for the op where the runtime names none."""
@@ -37,8 +34,8 @@ _INSTANT = Unit("ps", plain, lambda value, ascii_only: duration(value, ascii_onl
 _OP = replace(VERBATIM, words=lambda value, _: value or UNNAMED)
 _DETAIL = replace(VERBATIM, words=lambda value, _: value or "-")
 
-WHY_EMPTY: Figure[MemoryProfilePage] = Figure(
-    "why_empty", VERBATIM, lambda page: page.why_empty, "why there are no allocators", "there are allocators"
+WHY_EMPTY: Figure[MemoryProfilePage] = attribute(
+    "why_empty", VERBATIM, "why there are no allocators", null="there are allocators"
 )
 
 # --- allocators and their timelines
@@ -52,14 +49,14 @@ _OF_EVENTS = (
 """What an event says: key, unit, heading, meaning, and how it is called where it is left out."""
 
 
-def _of_allocators(key: str) -> Callable[[Allocators, Rows], list[Any]]:
-    return lambda allocators, rows: [getattr(allocators[row], key) for row in rows]
+def _at_peak(key: str) -> Callable[[AllocatorProfile], float | None]:
+    """What the event at an allocator's peak says."""
 
+    def read(allocator: AllocatorProfile) -> float | None:
+        value: float = getattr(allocator, key)[allocator.peak_index].item()
+        return value if math.isfinite(value) else None
 
-def _at_peaks(key: str) -> Callable[[Allocators, Rows], NDArray[Any]]:
-    return lambda allocators, rows: np.array(
-        [getattr(allocators[row], key)[allocators[row].peak_index] for row in rows]
-    )
+    return read
 
 
 def _of_timeline(key: str) -> Callable[[AllocatorProfile, Rows], NDArray[Any]]:
@@ -70,62 +67,43 @@ def _of_timeline(key: str) -> Callable[[AllocatorProfile, Rows], NDArray[Any]]:
     return read
 
 
-def _own(key: str, unit: Unit, meaning: str, null: str = "", heading: str = "") -> Field[Allocators]:
-    """A field that an allocator has under the same name."""
-    return Field(key, unit, _of_allocators(key), meaning, null, heading)
+def _peak(allocator: AllocatorProfile) -> int | None:
+    return None if "peak_bytes" in allocator.unknown else allocator.peak_bytes
 
 
-def _peaks(allocators: Allocators, rows: Rows) -> list[int | None]:
-    chosen = [allocators[row] for row in rows]
-    return [None if "peak_bytes" in one.unknown else one.peak_bytes for one in chosen]
-
-
-_ALLOCATOR_FIELDS: tuple[Field[Allocators], ...] = (
-    _own("id", VERBATIM, "as the profile names it"),
-    _own("label", VERBATIM, "as people call it", heading="allocator"),
-    _own("host", VERBATIM, "the host whose memory it is, or whose device's"),
-    _own("capacity_bytes", BYTES, "stack, heap and what is free at the peak", heading="capacity"),
-    Field("peak_bytes", BYTES, _peaks, "the most of stack and heap in use at once", heading="peak"),
-    _own("peak_time_ps", _INSTANT, "when that was, on the trace's clock", heading="at"),
-    _own(
-        "lifetime_peak_bytes",
-        BYTES,
-        "the most of the heap in use since the process began",
-        heading="lifetime peak of the heap",
-    ),
-    *(
-        Field(
-            key,
-            unit,
-            _at_peaks(key),
-            f"{meaning}, at the peak",
-            f"the event at the peak does not say {name}",
-            title,
-        )
-        for key, unit, title, meaning, name in _OF_EVENTS
-    ),
-    _own("allocations", COUNT, "events of allocating", heading="allocations"),
-    _own("deallocations", COUNT, "events of freeing", heading="freed"),
-    _own(
-        "flat",
-        VERBATIM,
-        "why a line that does not move is no fault",
-        "memory in use moves, which needs no explanation",
-    ),
-    Field(
-        "at_peak_lacks",
-        VERBATIM,
-        lambda allocators, rows: [allocators[row].unknown.get("at_peak") for row in rows],
-        "what the rows at the peak leave out",
-        "the rows at the peak add up to what is in use",
-    ),
-)
-
-ALLOCATORS: Table[Allocators] = Table(
+_MOVES = "memory in use moves, which needs no explanation"
+ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
     "allocators",
-    _ALLOCATOR_FIELDS,
-    len,
-    json=tuple(one.key for one in _ALLOCATOR_FIELDS),
+    (
+        attribute("id", VERBATIM, "as the profile names it"),
+        attribute("label", VERBATIM, "as people call it", "allocator"),
+        attribute("host", VERBATIM, "the host whose memory it is, or whose device's"),
+        attribute("capacity_bytes", BYTES, "stack, heap and what is free at the peak", "capacity"),
+        Figure("peak_bytes", BYTES, _peak, "the most of stack and heap in use at once", heading="peak"),
+        attribute("peak_time_ps", _INSTANT, "when that was, on the trace's clock", "at"),
+        attribute(
+            "lifetime_peak_bytes",
+            BYTES,
+            "the most of the heap in use since the process began",
+            "lifetime peak of the heap",
+        ),
+        *(
+            Figure(
+                key, unit, _at_peak(key), f"{meaning}, at the peak", f"the event at the peak does not say {name}", title
+            )
+            for key, unit, title, meaning, name in _OF_EVENTS
+        ),
+        attribute("allocations", COUNT, "events of allocating", "allocations"),
+        attribute("deallocations", COUNT, "events of freeing", "freed"),
+        attribute("flat", VERBATIM, "why a line that does not move is no fault", null=_MOVES),
+        Figure(
+            "at_peak_lacks",
+            VERBATIM,
+            lambda allocator: allocator.unknown.get("at_peak"),
+            "what the rows at the peak leave out",
+            "the rows at the peak add up to what is in use",
+        ),
+    ),
     markdown=(
         *("label", "peak_bytes", "peak_time_ps", "capacity_bytes", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"),
         *("fragmentation", "allocations", "deallocations"),

@@ -27,8 +27,8 @@ from tpuprof.tui.report.buffers import (
     bar_field,
     size_bar,
 )
-from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, figure_rows
-from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM, Unit
+from tpuprof.tui.report.fields import Field, Figure, OnScreen, Table, attribute, figure_rows, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -41,18 +41,6 @@ SMALL = 0.001
 _NO_CAPACITY = "the capacity of this memory is not known"
 _NO_ELEMENTS = "the size of some buffer's elements is not known"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
-
-
-def _own(
-    key: str,
-    unit: Unit,
-    meaning: str,
-    null: str = "",
-    heading: str = "",
-    words: Callable[[SpaceMemory], str | None] | None = None,
-) -> Figure[SpaceMemory]:
-    """A figure that a memory space has under the same name."""
-    return Figure(key, unit, lambda space: getattr(space, key), meaning, null, heading, words=words)
 
 
 def _peak_words(space: SpaceMemory) -> str:
@@ -85,13 +73,13 @@ def _peak_point_words(space: SpaceMemory) -> str | None:
     return f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
 
 
-DEVICE: Figure[MemoryPage] = Figure(
-    "device_type", VERBATIM, lambda page: page.device_type, "the device's type", "the profile does not tell the device"
+DEVICE: Figure[MemoryPage] = attribute(
+    "device_type", VERBATIM, "the device's type", null="the profile does not tell the device"
 )
 
 SPACE: tuple[Figure[SpaceMemory], ...] = (
     Figure("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
-    Figure("memory_space", VERBATIM, lambda space: space.name, "which memory the figures are of"),
+    attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
     Figure(
         "capacity_bytes",
         BYTES,
@@ -108,50 +96,46 @@ SPACE: tuple[Figure[SpaceMemory], ...] = (
         "how the capacity is known",
         _NO_CAPACITY,
     ),
-    _own("headroom_bytes", BYTES, "capacity less peak, negative where it does not fit", _NO_CAPACITY, "headroom"),
-    _own("peak_bytes", BYTES, "the most that is in use at once", heading="peak", words=_peak_words),
-    _own("peak_unpadded_bytes", BYTES, "of the peak, what elements take", _NO_ELEMENTS, "unpadded peak"),
-    _own("peak_position", COUNT, "the first point of the program with that much in use"),
-    _own(
+    attribute(
+        "headroom_bytes", BYTES, "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY
+    ),
+    attribute("peak_bytes", BYTES, "the most that is in use at once", "peak", words=_peak_words),
+    attribute("peak_unpadded_bytes", BYTES, "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
+    attribute("peak_position", COUNT, "the first point of the program with that much in use"),
+    attribute(
         "peak_instruction",
         VERBATIM,
         "what had just run at the peak",
-        "the module has no heap trace of this memory space",
         "peak at",
-        _peak_point_words,
+        null="the module has no heap trace of this memory space",
+        words=_peak_point_words,
     ),
-    _own(
-        "total_allocation_bytes", BYTES, "all allocations but thread-local ones, with gaps", heading="all allocations"
+    attribute("total_allocation_bytes", BYTES, "all allocations but thread-local ones, with gaps", "all allocations"),
+    attribute("arguments_bytes", BYTES, "allocations of the program's parameters", "arguments"),
+    attribute(
+        "outputs_bytes", BYTES, "allocations that may live on after the program", "outputs", words=_outputs_words
     ),
-    _own("arguments_bytes", BYTES, "allocations of the program's parameters", heading="arguments"),
-    _own(
-        "outputs_bytes",
-        BYTES,
-        "allocations that may live on after the program",
-        heading="outputs",
-        words=_outputs_words,
-    ),
-    _own("aliased_bytes", BYTES, "of the outputs, what is donated arguments too"),
-    _own("temporaries_bytes", BYTES, "of the peak, what comes and goes", heading="temporaries at the peak"),
-    _own("constants_bytes", BYTES, "allocations of constants", heading="constants"),
-    _own("thread_local_bytes", BYTES, "allocations inside of fusions and the like, in no other figure"),
-    _own("padding_bytes", BYTES, "peak less unpadded peak", _NO_ELEMENTS, "padding at the peak"),
-    _own(
+    attribute("aliased_bytes", BYTES, "of the outputs, what is donated arguments too"),
+    attribute("temporaries_bytes", BYTES, "of the peak, what comes and goes", "temporaries at the peak"),
+    attribute("constants_bytes", BYTES, "allocations of constants", "constants"),
+    attribute("thread_local_bytes", BYTES, "allocations inside of fusions and the like, in no other figure"),
+    attribute("padding_bytes", BYTES, "peak less unpadded peak", "padding at the peak", null=_NO_ELEMENTS),
+    attribute(
         "fragmentation",
         SHARE,
         "(all allocations - peak) / (all allocations - what is there throughout)",
-        "the module has no temporary allocations in this memory",
         "fragmentation",
+        null="the module has no temporary allocations in this memory",
     ),
-    _own(
+    attribute(
         "scoped_bytes",
         BYTES,
         "the largest scoped allocation that an instruction says it uses",
-        _NO_SCOPED,
         "largest scoped allocation",
-        _scoped_words,
+        null=_NO_SCOPED,
+        words=_scoped_words,
     ),
-    _own("scoped_instruction", VERBATIM, "which instruction says so", _NO_SCOPED),
+    attribute("scoped_instruction", VERBATIM, "which instruction says so", null=_NO_SCOPED),
     Figure("buffer_count", COUNT, lambda space: len(space.stays), "buffers before any limit"),
     Figure("heap_bytes", BYTES, lambda space: space.heap_bytes.tolist(), "memory in use at each point"),
     Figure(
@@ -355,36 +339,26 @@ _BY_NAME = replace(VERBATIM, name="bytes by name")
 """Objects with a size for each name."""
 
 
-def _module(
-    key: str,
-    read: Callable[[ModulePeaks], object],
-    meaning: str,
-    null: str = "",
-    heading: str = "",
-    unit: Unit = VERBATIM,
-) -> Field[Sequence[ModulePeaks]]:
-    return Field(key, unit, lambda modules, rows: [read(modules[row]) for row in rows], meaning, null, heading)
-
-
-MODULES: Table[Sequence[ModulePeaks]] = Table(
+_NO_ID = "the module is from a file that does not tell"
+MODULES: Table[Sequence[ModulePeaks]] = object_table(
     "modules",
     (
-        _module("module", lambda one: str(one.module), "name and program id", heading="module"),
-        _module("name", lambda one: one.module.name, "its name"),
-        _module(
-            "program_id", lambda one: one.module.program_id, "its id", "the module is from a file that does not tell"
-        ),
-        _module("origin", lambda one: one.module.origin, "where it was read: the host, or the file's name"),
-        _module(
+        attribute("name", VERBATIM, "its name", name="module.name"),
+        attribute("program_id", VERBATIM, "its id", null=_NO_ID, name="module.program_id"),
+        attribute("origin", VERBATIM, "where it was read: the host, or the file's name", name="module.origin"),
+        Figure(
             "peak_bytes",
-            lambda one: {space_name(space): peak for space, peak in sorted(one.peaks.items())},
+            _BY_NAME,
+            lambda module: {space_name(space): peak for space, peak in sorted(module.peaks.items())},
             "the peak in each memory space that it uses",
-            unit=_BY_NAME,
         ),
-        _module("peaks", _peaks, "these peaks in words, or why there are none", heading="peaks"),
-        _module("problems", lambda one: [one.problem] if one.problem else [], "why there are no figures"),
+        Figure(
+            "problems", VERBATIM, lambda module: [module.problem] if module.problem else [], "why there are no figures"
+        ),
     ),
-    len,
-    json=("name", "program_id", "origin", "peak_bytes", "problems"),
+    (
+        Figure("module", VERBATIM, lambda module: str(module.module), "name and program id", heading="module"),
+        Figure("peaks", VERBATIM, _peaks, "these peaks in words, or why there are none", heading="peaks"),
+    ),
     markdown=("module", "peaks"),
 )
