@@ -16,6 +16,7 @@ from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
 from tpuprof.tui.report.fields import Field, OnScreen, Source, Table, filter_texts
+from tpuprof.tui.report.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def size_bar(fraction: float, is_temporary: bool, glyphs: Glyphs) -> Span:
 
 def rank_field(width: int) -> Field[Any]:
     """The number of a row."""
-    screen: OnScreen[Any] = OnScreen("", "#", width, lambda _: "dim")
-    return Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place", screen=screen)
+    return replace(RANK, screen=OnScreen("", "#", width, lambda _: "dim"))
 
 
 def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:

@@ -56,11 +56,9 @@ def _known(
     return name, Field(key, unit, _of_row(attrgetter(name)), meaning, null, title, screen)
 
 
-def _step_time(
-    name: str, unit: Unit, meaning: str, title: str = "", heading: str = "", source: str = ""
-) -> tuple[str, Field[HostsPage]]:
+def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: str = "") -> tuple[str, Field[HostsPage]]:
     """A field of the summary over a host's own steps."""
-    read = attrgetter(source or name)
+    read = attrgetter(f"{name}_ps" if unit is TIME_MS else name)
     of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
     screen = _column(unit, title, title) if title else None
     key, words = f"step_time_ms.{name}", f"{meaning} of its own steps"
@@ -99,11 +97,11 @@ _JSON = (
     ("host", _HOST),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
     _known("cores", "core_count", COUNT, "its TensorCores or GPUs", "cores", null=""),
-    _step_time("average", TIME_MS, "mean", source="average_ps"),
-    _step_time("standard_deviation", TIME_MS, "standard deviation", source="standard_deviation_ps"),
-    _step_time("median", TIME_MS, "median", "median", "step, median", source="median_ps"),
-    _step_time("minimum", TIME_MS, "the shortest", source="minimum_ps"),
-    _step_time("maximum", TIME_MS, "the longest", "longest", source="maximum_ps"),
+    _step_time("average", TIME_MS, "mean"),
+    _step_time("standard_deviation", TIME_MS, "standard deviation"),
+    _step_time("median", TIME_MS, "median", "median", "step, median"),
+    _step_time("minimum", TIME_MS, "the shortest"),
+    _step_time("maximum", TIME_MS, "the longest", "longest"),
     _step_time("count", COUNT, "number", "steps"),
     _step_time("source", VERBATIM, "whether marked or inferred, the origin"),
     _known("common_steps", "common_steps", COUNT, "steps that it shares with all other hosts", null=""),
