@@ -263,11 +263,9 @@ def test_asynchronous_ops_span_from_start_to_done(demo: XSpace) -> None:
 def test_one_core_is_slow_and_the_others_wait_for_it(demo: XSpace) -> None:
     waits = []
     for plane in cores(demo):
-        own = 0
-        for event in line_of(plane, "XLA Ops").events:
-            stats = stats_of(plane, plane.event_metadata[event.metadata_id].stats)
-            own += event.duration_ps if stats["hlo_category"] == b"all-reduce" else 0
-        waits.append(own)
+        category = {op: stats_of(plane, entry.stats).get("hlo_category") for op, entry in plane.event_metadata.items()}
+        ops = line_of(plane, "XLA Ops").events
+        waits.append(sum(event.duration_ps for event in ops if category[event.metadata_id] == b"all-reduce"))
     assert int(np.argmin(waits)) == 2
 
 
@@ -360,8 +358,8 @@ def test_committed_modules_are_a_few_megabytes_at_most() -> None:
 
 
 def test_a_size_is_met_within_a_tenth(plans: tuple[Template, ...]) -> None:
-    spec = sized(DemoSpec(size_bytes=parse_size("10MB")), plans)
-    assert sum(map(len, chunks(spec, plans))) == pytest.approx(10e6, rel=0.1)
+    spec = sized(DemoSpec(size_bytes=parse_size("4MB")), plans)
+    assert sum(map(len, chunks(spec, plans))) == pytest.approx(4e6, rel=0.1)
 
 
 def test_a_size_below_one_step_still_gives_one(plans: tuple[Template, ...]) -> None:
