@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ AGAIN: dict[str, tuple[str, ...]] = {"timeline": ("--from", "600", "--to", "600.
 """Options with which a page shows other keys, those of events instead of tracks."""
 
 
+@cache
 def printed(*arguments: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
