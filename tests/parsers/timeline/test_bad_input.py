@@ -161,7 +161,7 @@ def sound(track: Track) -> None:
         [(0, 100), (50, 100), (50, 10), (60, 100)],
         [(at, 1000) for at in range(100)],
         [(7, 10)] * 70,
-        [(at, 4000 - 2 * at) for at in range(2000)],
+        [(at, 1000 - 2 * at) for at in range(500)],
         [(2**53 + at, 1) for at in range(50)],
     ],
 )

@@ -111,7 +111,7 @@ def test_a_log_of_two_bytes_a_character_in_small_pieces() -> None:
 
 def test_finds_errors_inside_of_one_endless_line() -> None:
     text = HBM.text().replace("\n", "\\n")
-    stream = Repeated(b'{"all": "', (b"x " * (MIB // 2)) + text.encode(), 8, b'"}')
+    stream = Repeated(b'{"all": "', (b"x " * (MIB // 4)) + text.encode(), 8, b'"}')
     reader = LogReader(stream)  # type: ignore[arg-type]
     log = scan(reader)
     assert [replace(report, unknown={}) for report in log.reports] == [replace(HBM.report(), count=8)]
