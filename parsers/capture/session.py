@@ -230,8 +230,6 @@ class _Job:
 
     def _trace(self, server: Server) -> HostCapture:
         answer = self._ask(server, self._new_session(), "")
-        if answer.is_empty:
-            raise empty_trace(self._address, self._options, self._stop.is_requested)
         if answer.profile:
             return self._write(answer.profile)
         if self._stop.is_requested:
@@ -248,8 +246,6 @@ class _Job:
             reason = OSError(errno.EILSEQ, "its name is not UTF-8, and the server is too old to send a profile")
             raise unwritable(self._run.parent, reason) from error
         answer = self._ask(server, session, self._run.parent)
-        if answer.is_empty:
-            raise empty_trace(self._address, self._options, self._stop.is_requested)
         if answer.profile:
             return self._write(answer.profile)
         folder = os.path.join(self._run.parent, session)
@@ -276,6 +272,8 @@ class _Job:
         answer = read_answer(call.response())
         if answer is None:
             raise not_a_profile(self._address)
+        if answer.is_empty:
+            raise empty_trace(self._address, options, self._stop.is_requested)
         return answer
 
     def _follow(self, server: Server, call: Call, session: str, began: float) -> None:

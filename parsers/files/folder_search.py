@@ -105,6 +105,11 @@ def kind_of(name: str) -> Kind:
     return next((kind for suffix, kind in _SUFFIXES if f".{name}".endswith(suffix)), "other")
 
 
+def is_profile(name: str) -> bool:
+    """Whether a file is a profile by its name."""
+    return kind_of(name) in ("profile", "riegeli")
+
+
 def host_name(name: str) -> str:
     """The host that a profile's file name stands for."""
     for suffix, kind in _SUFFIXES:

@@ -32,6 +32,7 @@ from tpuprof.parsers.files.folder_search import (
     absolute,
     expand_glob,
     host_name,
+    is_profile,
     kind_of,
 )
 from tpuprof.parsers.files.places import LAYOUT_HINT, Disk, HostFile, Place, UsableFile, reason, unreadable
@@ -226,7 +227,7 @@ class _Search:
         matches, lines = expand_glob(root, where[len(root) :], self._walk, self.place.exists)
         folders = [match for match in matches if self.place.is_folder(match)]
         others = sorted(set(matches) - set(folders), key=natural_key)
-        files = [match for match in others if kind_of(os.path.basename(match)) in ("profile", "riegeli")]
+        files = [match for match in others if is_profile(os.path.basename(match))]
         if folders or files:
             logdir = self.open_folders(folders, files)
             return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))

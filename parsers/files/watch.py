@@ -25,7 +25,7 @@ from tpuprof.parsers.files.folder_search import (
     Walk,
     folders_above,
     identity,
-    kind_of,
+    is_profile,
 )
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE
@@ -275,11 +275,11 @@ def run_state(path: str) -> State | None:
         files: list[tuple[str, int, int]] = []
         with os.scandir(path or ".") as entries:
             for entry in entries:
-                if len(files) < MOST_FILES and (_may_become_profile(entry.name) or _is_profile(entry.name)):
+                if len(files) < MOST_FILES and (_may_become_profile(entry.name) or is_profile(entry.name)):
                     files.append((entry.name, *_size_and_time(entry)))
     except OSError as error:
         return None if error.errno in GONE else UNREADABLE
-    if not any(_is_profile(name) for name, _, _ in files):
+    if not any(is_profile(name) for name, _, _ in files):
         return None
     return tuple(sorted(files))
 
@@ -292,14 +292,9 @@ def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _is_profile(name: str) -> bool:
-    """Whether a file is a profile by its name."""
-    return kind_of(name) in ("profile", "riegeli")
-
-
 def _may_become_profile(name: str) -> bool:
     """Whether a name is what copies and downloads give a profile that they have not finished."""
-    return ".xplane." in name and not _is_profile(name) and (name.startswith(".") or name.endswith(_UNFINISHED))
+    return ".xplane." in name and not is_profile(name) and (name.startswith(".") or name.endswith(_UNFINISHED))
 
 
 def _is_unfinished(state: State | None) -> bool:
@@ -331,7 +326,7 @@ def _listed(folder: str) -> tuple[bool, set[str]]:
                 if entry.is_dir():
                     names.add(entry.name)
                     continue
-            holds_profiles |= _is_profile(entry.name)
+            holds_profiles |= is_profile(entry.name)
     return holds_profiles, names
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, union
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.ops.core_ops import STEPS_LINE, CoreOps, core_ops
+from tpuprof.parsers.ops.core_ops import STEPS_LINE, core_ops
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.duty import CoreDuty, core_duty, hull, line_spans
@@ -89,11 +89,11 @@ def summarise_core(
         duty=core_duty(info.chip, ops, runs, is_crowded),
         step_times=core_step_times(steps, ops, waits if needs_busy else None, busy),
         run_ps=device_durations(runs.start_ps, runs.end_ps, ops),
-        gaps=_long_gaps(busy, steps, ops),
+        gaps=_long_gaps(busy, steps),
     )
 
 
-def _long_gaps(busy: Intervals | None, steps: CoreSteps, ops: CoreOps) -> Intervals:
+def _long_gaps(busy: Intervals | None, steps: CoreSteps) -> Intervals:
     """The gaps between busy intervals, inside steps where there are steps, that are long enough to matter."""
     none = no_ints()
     if busy is None or len(busy[0]) < 2:

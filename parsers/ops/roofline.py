@@ -65,10 +65,6 @@ class Rates:
         """What bounds a row; ``unknown`` where nothing tells."""
         return _BOUND_NAMES[int(self.bound_by[row])]
 
-    def bound_names(self) -> list[str]:
-        """What bounds each row."""
-        return [_BOUND_NAMES[bound] for bound in self.bound_by.tolist()]
-
 
 def work_of(table: OpTable) -> Floats:
     """float64[n, WORK_COUNT]: each op's work over all its occurrences, NaN for ops that only hold others.

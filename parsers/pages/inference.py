@@ -267,11 +267,11 @@ def _of_modules(head: _Head, parts: Sequence[HostRequests], modules: dict[str, l
     spans = [(run.start_ps, run.start_ps + run.duration_ps) for run in runs]
     launches = _launches(runs)
     unknown = {} if launches else {"launches": NO_LAUNCH}
-    note = _module_note(head, rows, runs, len(parts))
+    note = _module_note(rows, runs, len(parts))
     return _page(head, "module runs", rows[0].name, sessions, reasons, launches, spans, rows, note, unknown)
 
 
-def _module_note(head: _Head, rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
+def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
     """What a session is taken to be, and how sure that is."""
     name = rows[0].name.partition("(")[0]
     note = f"There are no request events in this profile, as in any of plain JAX: a session is one run of {name}, "

@@ -44,11 +44,11 @@ class Heading:
     notes_key: str = "w"
 
 
-def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
-    """The line that says that a run has come, and which key opens it."""
+def new_run_sentence(run: Run, now: float) -> str:
+    """The line that says that a run has come, and that r opens it."""
     hosts = counted(len(run.hosts), "host")
     captured = f", {age(now - run.time)}" if run.time > 0 else ""
-    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): {key} opens it"
+    return f"New run {printable(run.name)} ({hosts}, {size(run.size_bytes)}{captured}): r opens it"
 
 
 def changed_run_sentence(run: Run, hosts_before: int) -> str:

@@ -22,7 +22,6 @@ ChromeKey = Literal[
     "bar.dim",
     "bar.strong",  # the run's name
     "bar.key",
-    "bar.warn",
     "tab",  # the tab that is not shown
     "tab.key",
     "tab.active",
@@ -236,7 +235,6 @@ def _shaded(shades: _Shades, color: ColorMode) -> dict[AnyKey, Style]:
         "bar.dim": style(shades.dim, bar),
         "bar.strong": style(shades.strong, bar, bold=True),
         "bar.key": style(shades.accent, bar, bold=True),
-        "bar.warn": style(shades.warn, bar),
         "tab": style(shades.dim, page),
         "tab.key": style(shades.text, page),
         "tab.active": style(shades.on_accent, shades.accent, bold=True),
@@ -285,7 +283,6 @@ def _sixteen(light: bool) -> dict[AnyKey, Style]:
         "bad": _ansi(_RED, bold=True),
         "badge": _ansi(0, _YELLOW),
         "busy": _ansi(classes["compute"]),
-        "bar.warn": _ansi(_YELLOW if not light else _MAGENTA, bold=True),
         "panel.warn": _ansi(_YELLOW if not light else _MAGENTA, bold=True),
         "tab.active": _ansi(ink, accent, bold=True),
         "on.step": _ansi(0, _WHITE) if light else _ansi(15, 8),
@@ -312,7 +309,6 @@ def _mono() -> dict[AnyKey, Style]:
         "bad": bold,
         "badge": _ansi(reverse=True, bold=True),
         "busy": plain,
-        "bar.warn": bold,
         "panel.warn": bold,
         "tab.active": _ansi(reverse=True, bold=True),
         "on.step": plain,

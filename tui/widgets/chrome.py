@@ -91,12 +91,11 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
     each = _hosts_at_work(progress, room - _LEAST_BAR, glyphs)
     bar = max(0, min(30, room - len(each)))
     filled = min(bar, round(bar * done / total)) if total else 0
-    track = "." if glyphs.name == "ascii" else glyphs.light
     spans: list[AnySpan] = [
         (" ", "bar"),
         (host, "bar"),
         (glyphs.full * filled, "bar.key"),
-        (track * (bar - filled), "bar.dim"),
+        (glyphs.light * (bar - filled), "bar.dim"),
         (figures, "bar"),
         (left, "bar.strong"),
         (each, "bar.dim"),

@@ -82,9 +82,8 @@ def _block(state: State, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _progress(progress: Progress | None, seconds_left: float | None, width: int, glyphs: Glyphs) -> list[Line]:
     bar = min(50, width - 2)
-    track = "." if glyphs.name == "ascii" else glyphs.light
     if progress is None:
-        return [_blank(width), fit([(track * bar, "rule")], width, glyphs), _blank(width)]
+        return [_blank(width), fit([(glyphs.light * bar, "rule")], width, glyphs), _blank(width)]
     done, total = progress.bytes_done, progress.bytes_total
     filled = min(bar, round(bar * done / total)) if total else 0
     figures: list[Span] = [
@@ -98,7 +97,7 @@ def _progress(progress: Progress | None, seconds_left: float | None, width: int,
         figures += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
     return [
         *wrap(progress.host, width, "dim", glyphs),
-        fit([(glyphs.full * filled, "key"), (track * (bar - filled), "rule")], width, glyphs),
+        fit([(glyphs.full * filled, "key"), (glyphs.light * (bar - filled), "rule")], width, glyphs),
         fit(figures, width, glyphs),
     ]
 

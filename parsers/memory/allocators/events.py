@@ -13,13 +13,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.xspace.core.api import stat_columns
 from tpuprof.parsers.formats.xspace.events import StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, STATS_OF_EVENT
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.memory.allocators.model import Float64s
 from tpuprof.parsers.ops.core_ops import event_spans
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 
@@ -83,7 +82,7 @@ class AllocatorEvents:
     lifetime_peak_bytes: Int64s
     requested_bytes: Int64s
     allocated_bytes: Int64s
-    fragmentation: Float64s
+    fragmentation: Floats
     address: Int64s
     has_address: NDArray[np.bool_]
     begin: Int64s

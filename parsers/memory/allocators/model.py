@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
-
-Float64s = NDArray[np.float64]
+from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class AllocatorProfile:
     stack_bytes: Int64s
     heap_bytes: Int64s
     free_bytes: Int64s
-    fragmentation: Float64s
+    fragmentation: Floats
     is_allocation: NDArray[np.bool_]
     peak_index: int
     capacity_bytes: int | None
@@ -148,5 +146,5 @@ class ModuleRuns:
         """Rows of the runs on the device whose memory an allocator hands out; none for another kind of memory."""
         label = f"TPU:{allocator.id}"
         if allocator.host != self.host or label not in self.devices:
-            return np.zeros(0, np.int64)
+            return no_ints()
         return np.flatnonzero(self.device == self.devices.index(label)).astype(np.int64)

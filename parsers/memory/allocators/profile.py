@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import AtPeak, in_use_at
@@ -196,7 +196,7 @@ def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None)
     """
     names: dict[str, int] = {}
     devices: dict[str, int] = {}
-    none: Int64s = np.zeros(0, np.int64)
+    none = no_ints()
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], Int64s, Int64s]] = [
         (none.astype(np.int32), none.astype(np.int32), none, none)
     ]

@@ -9,9 +9,8 @@ from math import prod
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, shape_text
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -25,7 +24,6 @@ _TUPLE, _BUFFER, _OPAQUE, _TOKEN = 13, 34, 14, 17
 
 _MAX_RANK = 256
 
-Bools = NDArray[np.bool_]
 _Proto = TypeVar("_Proto")
 
 

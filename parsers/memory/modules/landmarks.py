@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.ops.framework_op import is_gradient
 
@@ -31,7 +31,7 @@ def peaks(heap_bytes: Int64s) -> Int64s:
         int64; at least the highest point of a curve that has any.
     """
     if not len(heap_bytes):
-        return np.zeros(0, np.int64)
+        return no_ints()
     drop = max(1, int(LEAST_DROP * int(heap_bytes.max())))
     turns = _turns(heap_bytes)
     tops: list[int] = []

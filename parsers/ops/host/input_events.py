@@ -216,7 +216,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         role[position >= 0] = role_of_id[position[position >= 0]]
         category = np.full(len(thread), -1, np.int8)
         category[_iterators(thread, role)] = _WAIT if holds_up else _PRODUCE
-        stages, is_linked = _stages(host, thread, producers)
+        stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT
         category[role == _TRANSFER] = _TRANSFERS
@@ -247,7 +247,7 @@ def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
     return rows[inside < 0]
 
 
-def _stages(host: HostEvents, thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bools]:
+def _stages(thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bools]:
     """Events that are stages of an input pipeline, and which of them serve a stage or an op of another thread.
 
     As in XProf an event serves another thread where it, or one around it, consumes what another event produced.

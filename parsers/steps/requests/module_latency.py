@@ -212,11 +212,10 @@ def _looked_up(number: Int64s, ids: Int64s, start: Int64s) -> Int64s:
 
 def _latency(name: str, parts: Sequence[_CoreRuns], by_device: bool) -> ModuleLatency:
     """Joins the runs of several cores; every part has a run."""
-    core = np.concatenate([np.full(len(part.start), number_of_core) for number_of_core, part in enumerate(parts)])
     start, end, launch, queued = (
         np.concatenate([getattr(part, column) for part in parts]) for column in ("start", "end", "launch", "queued")
     )
-    number = _numbers(parts, core, start, end)
+    number = _numbers(parts, start, end)
     is_joined = number is not None and len(parts) > 1
     runs = np.arange(len(start)) if number is None else np.unique(number, return_inverse=True)[1]
     count = int(runs.max()) + 1
@@ -248,7 +247,7 @@ def _of_first(runs: NDArray[np.intp], start: Int64s, values: Int64s, count: int)
     return values[order[np.searchsorted(runs[order], np.arange(count))]]
 
 
-def _numbers(parts: Sequence[_CoreRuns], core: Int64s, start: Int64s, end: Int64s) -> Int64s | None:
+def _numbers(parts: Sequence[_CoreRuns], start: Int64s, end: Int64s) -> Int64s | None:
     """Numbers the cores' runs; runs that belong together have one number. None where each core ran on its own."""
     if len(parts) == 1:
         return None
@@ -259,12 +258,12 @@ def _numbers(parts: Sequence[_CoreRuns], core: Int64s, start: Int64s, end: Int64
     ]
     if all(len(np.unique(part.run_id)) == len(part.run_id) and (part.run_id >= 0).all() for part in parts):
         candidates.insert(0, np.concatenate([part.run_id for part in parts]))
-    scores = [_together(number, core, start, end) for number in candidates]
+    scores = [_together(number, start, end) for number in candidates]
     best = int(np.argmax(scores))
     return candidates[best] if scores[best] >= TOGETHER else None
 
 
-def _together(number: Int64s, core: Int64s, start: Int64s, end: Int64s) -> float:
+def _together(number: Int64s, start: Int64s, end: Int64s) -> float:
     """The median share of time in which all cores run, over the runs that several cores have; 0 without any."""
     runs, which, counts = np.unique(number, return_inverse=True, return_counts=True)
     shared = counts > 1

@@ -58,7 +58,7 @@ def unit_of(name: str) -> str:
 def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
     """The counters of one line, a track for each number that their events carry."""
     events = line.events()
-    stats = _value_stats(plane, line, events.metadata_id, events.begin, events.length)
+    stats = _value_stats(plane, events.metadata_id, events.begin, events.length)
     events = line.events(stats, places=False)
     start, _ = event_spans(line, events)
     values = {name: column.floats() for name, column in events.stats.items()}
@@ -70,7 +70,7 @@ def _sampled(plane: Plane, line: Line) -> Iterator[CounterTrack]:
             yield _track(label, start[known], values[stat][known], unit_of(stat) or unit_of(name))
 
 
-def _value_stats(plane: Plane, line: Line, ids: Keys, begin: Int64s, length: NDArray[np.uint32]) -> list[str]:
+def _value_stats(plane: Plane, ids: Keys, begin: Int64s, length: NDArray[np.uint32]) -> list[str]:
     """Names of the stats that the first event of each counter carries."""
     names: dict[str, None] = {}
     _, first = np.unique(ids, return_index=True)

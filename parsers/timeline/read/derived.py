@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_sorted, nesting_order
 from tpuprof.parsers.formats.xspace.core.api import lanes, self_times, sum_by_key
-from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind
@@ -127,12 +126,11 @@ class _Labels:
     source_names: Sequence[str]
 
 
-def derived_tracks(ops: Track, plane: Plane, grouping: Track | None) -> tuple[Track, ...]:
+def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
     """The tracks that follow from the ops of a core, without those that would be empty.
 
     Args:
         ops: the core's HLO ops.
-        plane: the core's plane.
         grouping: the core's steps, or else its module runs. No derived event spans two of them.
     """
     source = ops.names.source

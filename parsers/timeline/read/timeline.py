@@ -238,7 +238,7 @@ def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
         for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
-            tracks += derived_tracks(ops, plane, _grouping(tracks))
+            tracks += derived_tracks(ops, _grouping(tracks))
             rates = rates or _rates(plane, ops)
     tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
     return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))

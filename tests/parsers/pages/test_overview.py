@@ -9,22 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.made.pages import JSON_KEY
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview, Performance
 from tpuprof.parsers.pages.overview.overview import overview
-
-JSON_KEY = {
-    "step_time": "step_time_ms",
-    "host_op_percent": "op_placement.host_percent",
-    "device_op_percent": "op_placement.device_percent",
-    "eager_host_percent": "eager_percent.host",
-    "eager_device_percent": "eager_percent.device",
-    "bits16_percent": "compute_precision.bits16_percent",
-    "bits32_percent": "compute_precision.bits32_percent",
-}
 
 
 def page(space: XSpace, host: str = "host0") -> Overview:

@@ -54,7 +54,7 @@ def derive(
     keys = {name: at for at, name in enumerate(ops)}
     events = [(lane, start, end, keys[name]) for lane, part in enumerate(lanes) for start, end, name in part]
     grouping = track([(0, start, end, 0) for start, end in groups], kind="steps") if groups else None
-    found = derived_tracks(track(events, kind="ops", of=names), plane, grouping)
+    found = derived_tracks(track(events, kind="ops", of=names), grouping)
     return {one.name: one for one in found}
 
 
@@ -172,15 +172,14 @@ def test_very_deep_paths_are_cut() -> None:
 
 def test_without_ops_or_metadata_there_is_nothing() -> None:
     assert derive(LAYERS, []) == {}
-    plane = plane_of(LAYERS)
-    assert derived_tracks(track([(0, 0, 1, 0)]), plane, None) == ()
+    assert derived_tracks(track([(0, 0, 1, 0)]), None) == ()
     assert derive({"a": Op()}, [[(0, 1, "a")]]) == {}
 
 
 def test_keys_without_metadata_are_passed_over() -> None:
     plane = plane_of(LAYERS)
     names = event_names(plane, "core", ["event 99"])
-    found = derived_tracks(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)], of=names), plane, None)
+    found = derived_tracks(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)], of=names), None)
     assert spans(found[0]) == [[(0, 9, "jit(f)")], [(0, 9, "layer_0")]]
 
 

@@ -216,7 +216,7 @@ def inference_overview() -> Overview:
     )
 
 
-_JSON_KEY = {
+JSON_KEY = {
     "step_time": "step_time_ms",
     "host_op_percent": "op_placement.host_percent",
     "device_op_percent": "op_placement.device_percent",
@@ -243,7 +243,7 @@ def device_less_overview() -> Overview:
         inference=None,
         op_count=0,
         op_event_count=0,
-        unknown={f"performance.{_JSON_KEY.get(name, name)}": reason for name in ["step_time", *names]}
+        unknown={f"performance.{JSON_KEY.get(name, name)}": reason for name in ["step_time", *names]}
         | {f"bottleneck.{name}_percent": reason for name in ("input", "output", "idle")}
         | {"environment.device_type": reason, "environment.is_training": reason},
         warnings=("no device plane: the profile was taken on a CPU, or the device tracer was off",),

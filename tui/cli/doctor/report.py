@@ -27,7 +27,6 @@ EXTRAS = ("fsspec", "aiohttp", "gcsfs", "distributed")
 
 VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _MOST_FILES = 10_000
-_SSH = ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT")
 
 
 def doctor_report(env: Mapping[str, str], path: str | None = None, markdown: bool = False) -> tuple[str, int]:
@@ -121,7 +120,7 @@ def _terminal(env: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
     return [
         *told,
-        ("SSH", "yes" if any(env.get(name) for name in _SSH) else "no"),
+        ("SSH", "yes" if terminal.remote else "no"),
         ("size", f"{columns}x{rows}" if columns and rows else "unknown"),
         ("screen", terminal.obstacle or "can be drawn"),
         ("colours", terminal.color),

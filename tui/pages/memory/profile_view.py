@@ -42,7 +42,6 @@ class AllocatorsView:
         self._runs = runs
         self._state = MemoryProfileState()
         self._composed: ComposedMemoryProfile | None = None
-        self._found = ""
         self.list_rows = 1
 
     # --- what it shows

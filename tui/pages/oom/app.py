@@ -114,8 +114,7 @@ def progress_spans(progress: Progressed | None, total: int, width: int, glyphs: 
     figures = f"  {size(done)} of {size(total)}"
     if progress is not None and 0 < done < total and progress.seconds > 1:
         figures += f"  {wait(progress.seconds * (total - done) / done)} left"
-    track = "." if glyphs.name == "ascii" else glyphs.light
-    return [("  ", "text"), (glyphs.full * filled, "key"), (track * (bar - filled), "rule"), (figures, "text")]
+    return [("  ", "text"), (glyphs.full * filled, "key"), (glyphs.light * (bar - filled), "rule"), (figures, "text")]
 
 
 class Triages(Sequence[Triage]):

@@ -42,7 +42,6 @@ class TableView:
         self._pages = pages
         self._shelf = shelf
         self.state = TableState(numpy.arange(self._length(), dtype=numpy.int64))
-        self._page_rows = 1
         self._columns: tuple[tuple[Glyphs, list[Column]], ...] = ()
         self._looked_at: OpColumns | None = None
         self.is_filter_wrong = False
@@ -87,7 +86,7 @@ class TableView:
     def lines(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         state = self.state
-        room = self._page_rows = max(1, height - 1)
+        room = max(1, height - 1)
         state.scroll(room)
         everything = self.columns(glyphs)
         state.shift = min(state.shift, most_shift(everything, width))

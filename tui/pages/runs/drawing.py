@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.base.text import counted, natural_key
+from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import NARROW, clean, fit, rule
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -36,11 +36,6 @@ _TRACING = {
     "annotations": "host events without Python calls",
     "python": "host events with Python calls",
 }
-
-
-def newest_first(runs: Sequence[Run]) -> list[Run]:
-    """Runs by their time."""
-    return sorted(runs, key=lambda run: (-run.time, natural_key(run.name)))
 
 
 def ordered(rows: Sequence[RunRow], order: RunOrder) -> list[RunRow]:

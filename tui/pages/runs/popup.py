@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
@@ -15,7 +16,6 @@ from tpuprof.tui.pages.runs.drawing import (
     detail_lines,
     list_lines,
     matching,
-    newest_first,
     ordered,
 )
 from tpuprof.tui.pages.runs.fields import RunRow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.golden import check_golden
 from tests.support.made.runs import NOW, RUNS, facts_of, known
-from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.runs.drawing import (
@@ -21,7 +21,6 @@ from tpuprof.tui.pages.runs.drawing import (
     detail_lines,
     list_lines,
     matching,
-    newest_first,
     ordered,
 )
 from tpuprof.tui.pages.runs.fields import NOT_YET, RunRow, short_age

@@ -13,7 +13,7 @@ from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, s
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.layout import clean, fit, wrap
+from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
 from tpuprof.tui.report.buffers import BufferRows
@@ -173,8 +173,7 @@ def text(memory: ModuleMemory, asked: Asked) -> str:
             drawn += wrap(memory.why_none("No module has figures."), width, "text", glyphs, [(" ", "text")])
         else:
             drawn += _space_lines(space, asked.most_rows, width, glyphs)
-        for warning in memory.warnings:
-            drawn += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+        drawn += note_lines(memory.warnings, (), width, glyphs)
         return drawn + (_module_lines(page, width, glyphs) if len(page.modules) > 1 else [])
 
     return page_text(lines, asked.look)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
-from tpuprof.tui.draw.layout import fit, wrap
+from tpuprof.tui.draw.layout import fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.ops.card import machine_line
@@ -78,9 +78,7 @@ def text_table(columns: Sequence[Column], rows: Sequence[int], limit: int, width
 
 def text_notes(warnings: Sequence[str], unknown: Mapping[str, str], width: int, glyphs: Glyphs) -> list[Line]:
     """Warnings and reasons for what is unknown."""
-    lines: list[Line] = []
-    for warning in warnings:
-        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
+    lines = note_lines(warnings, (), width, glyphs)
     for key, reason in unknown.items():
         if key not in NOT_WORTH_SAYING:
             lines += wrap(f"{key.rpartition('.')[2]}: {reason}", width, "dim", glyphs, [(" ? ", "dim")])

@@ -104,7 +104,7 @@ def panel_lines(
         lines.append(fit([(f" {clean(hint[:_SEEN], glyphs.name == 'ascii')}", "dim")], width, glyphs))
     else:
         lines.append(_title(facts, width, glyphs))
-        groups = [_times(facts, glyphs), _rates(facts, glyphs), _origin(facts, glyphs), _arrows(facts, glyphs)]
+        groups = [_times(facts, glyphs), _rates(facts), _origin(facts, glyphs), _arrows(facts, glyphs)]
         room = height - 1 - (marks is not None)
         lines += _laid_out(groups, width, room, glyphs)
     tail = [] if marks is None else [_mark_line(marks, width, glyphs)]
@@ -158,7 +158,7 @@ def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
     return out
 
 
-def _rates(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
+def _rates(facts: EventFacts) -> list[Entry]:
     if not facts.is_op and facts.flops_per_second is None and facts.bytes_per_second is None:
         return []
     flops = None if facts.flops_per_second is None else facts.flops_per_second / 1e9

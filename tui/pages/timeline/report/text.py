@@ -9,7 +9,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline.model import Section
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import count, duration, share
-from tpuprof.tui.draw.layout import clean, cut_middle, fit, rule, wrap
+from tpuprof.tui.draw.layout import clean, cut_middle, fit, note_lines, rule, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.timeline.report.fields import (
@@ -107,9 +107,7 @@ def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> l
     """What a report begins with: run and host, what it covers, the warnings."""
     lines = [heading(f"Timeline of {asked.run.name}", content.part.timeline.host, width, glyphs)]
     lines += wrap(covered(content), width, "strong", glyphs, [(" ", "text")])
-    for warning in content.warnings:
-        lines += wrap(warning, width, "text", glyphs, [(" ! ", "warn")])
-    return lines
+    return lines + note_lines(content.warnings, (), width, glyphs)
 
 
 def _plane(section: Section, glyphs: Glyphs) -> str:
