@@ -391,25 +391,38 @@ INLINE int read_stat(Bytes bytes, int64_t at, int64_t stop, Stat *stat) {
     return OK;
 }
 
+enum { NO_ROW = -1, SEVERAL_ROWS = -2 };
+
 typedef struct {
     const int64_t *id;
     int64_t count;
-    uint64_t low_bits; /* bit b is set when some id ends in the six bits b */
+    int8_t row[64]; /* of the id that ends in these six bits; or NO_ROW, or SEVERAL_ROWS */
 } Wanted;
 
+static Wanted wanted_ids(const int64_t *id, int64_t count) {
+    Wanted wanted = {id, count, {0}};
+    memset(wanted.row, NO_ROW, sizeof wanted.row);
+    for (int64_t row = 0; row < count; row++) {
+        int8_t *known = &wanted.row[(uint64_t)id[row] & 63];
+        *known = *known == NO_ROW && row <= INT8_MAX ? (int8_t)row : SEVERAL_ROWS;
+    }
+    return wanted;
+}
+
 INLINE int64_t row_of(const Wanted *wanted, uint64_t id) {
-    if (!(wanted->low_bits >> (id & 63) & 1))
-        return -1;
-    for (int64_t row = 0; row < wanted->count; row++)
+    int64_t row = wanted->row[id & 63];
+    if (row >= 0)
+        return (uint64_t)wanted->id[row] == id ? row : NO_ROW;
+    if (LIKELY(row == NO_ROW))
+        return NO_ROW;
+    for (row = 0; row < wanted->count; row++)
         if ((uint64_t)wanted->id[row] == id)
             return row;
-    return -1;
+    return NO_ROW;
 }
 
 static int64_t stats_loop(Bytes bytes, int64_t n, const int64_t *begin, const int64_t *end,
                           int64_t stats_field, Wanted wanted, uint8_t *kind, int64_t *value, int64_t *length) {
-    for (int64_t row = 0; row < wanted.count; row++)
-        wanted.low_bits |= (uint64_t)1 << ((uint64_t)wanted.id[row] & 63);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = begin[i], stop = end[i], missing = wanted.count;
         if (UNLIKELY(at < 0 || at > stop || stop > bytes.size))
@@ -458,7 +471,7 @@ static PyObject *core_stats(PyObject *module, PyObject *const *args, Py_ssize_t 
         refuse(&a, "arrays of different lengths, or not aligned");
         return NULL;
     }
-    Wanted wanted = {a.view[3].buf, k, 0};
+    Wanted wanted = wanted_ids(a.view[3].buf, k);
     Py_BEGIN_ALLOW_THREADS
     done = stats_loop(bytes_of(&a), n, a.view[1].buf, a.view[2].buf, stats_field, wanted,
                       a.view[4].buf, a.view[5].buf, a.view[6].buf);
@@ -496,6 +509,119 @@ typedef struct {
     int status;
     int seen; /* flags of all events, or-ed */
 } Scan;
+
+#ifdef WORDS
+/* Reads a varint of up to eight bytes, all of which may be read; returns 0 for a longer one. */
+INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
+    uint64_t word, last;
+    memcpy(&word, data + *at, 8);
+    if (!(word & 0x80)) {
+        *value = word & 0x7f;
+        *at += 1;
+        return 1;
+    }
+    last = ~word & 0x8080808080808080u;
+    if (UNLIKELY(last == 0))
+        return 0;
+    *at += (__builtin_ctzll(last) >> 3) + 1;
+    word &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7fu;
+    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+    *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+    return 1;
+}
+
+/* Decodes an event of the usual form into place i: short, its plain fields first to last in bounds, its stats an id and
+ * one value. Eight bytes behind its end may be read. Returns 0 for any other event, which scan_event decodes. */
+INLINE int scan_usual(const uint8_t *data, int64_t base, int64_t begin, int64_t end, const Wanted *wanted,
+                      const Columns *to, int64_t i, int *seen) {
+    int64_t at = begin, missing = wanted->count;
+    uint64_t id = 0, first = 0, duration = 0;
+    uint8_t flag = 0;
+    for (int64_t row = 0; row < wanted->count; row++)
+        to->kind[row * to->capacity + i] = KIND_ABSENT;
+    while (at < end) {
+        uint64_t *field = &id;
+        switch (data[at]) {
+        case STATS_FIELD << 3 | LEN: {
+            int64_t p = at + 2, stop = p + data[at + 1], row;
+            uint64_t stat_id, value;
+            uint8_t tag;
+            if (UNLIKELY(stop > end)) /* also for a length of several bytes, which is no less than 0x80 here */
+                return 0;
+            at = stop;
+            if (!missing)
+                continue;
+            if (UNLIKELY(data[p++] != (1 << 3 | VARINT) || !read_short(data, &p, &stat_id) || p >= stop))
+                return 0;
+            row = row_of(wanted, stat_id);
+            tag = data[p++];
+            switch (tag) {
+            case 3 << 3 | VARINT:
+            case 4 << 3 | VARINT:
+            case 7 << 3 | VARINT:
+                if (UNLIKELY(!read_short(data, &p, &value) || p != stop))
+                    return 0;
+                break;
+            case 2 << 3 | FIXED64:
+                if (UNLIKELY(p + 8 != stop))
+                    return 0;
+                memcpy(&value, data + p, 8);
+                break;
+            case 5 << 3 | LEN:
+            case 6 << 3 | LEN:
+                if (row >= 0 || p + 1 + data[p] != stop)
+                    return 0;
+                continue;
+            default:
+                return 0;
+            }
+            if (row < 0 || to->kind[row * to->capacity + i] != KIND_ABSENT)
+                continue;
+            to->kind[row * to->capacity + i] = tag >> 3;
+            to->value[row * to->capacity + i] = (int64_t)value;
+            missing--;
+            continue;
+        }
+        case 1 << 3 | VARINT:
+            break;
+        case 2 << 3 | VARINT:
+            field = &first;
+            flag = HAS_OFFSET;
+            break;
+        case 3 << 3 | VARINT:
+            field = &duration;
+            break;
+        case 5 << 3 | VARINT:
+            field = &first;
+            flag = HAS_OCCURRENCES;
+            break;
+        default:
+            return 0;
+        }
+        at++;
+        if (UNLIKELY(!read_short(data, &at, field)))
+            return 0;
+    }
+    if (UNLIKELY(at != end))
+        return 0;
+    if (to->wide)
+        ((int64_t *)to->metadata_id)[i] = (int64_t)id;
+    else if (LIKELY(id <= INT32_MAX))
+        ((int32_t *)to->metadata_id)[i] = (int32_t)id;
+    else
+        return 0;
+    to->offset[i] = (int64_t)first;
+    to->duration[i] = (int64_t)duration;
+    to->flags[i] = flag;
+    *seen |= flag;
+    if (to->begin) {
+        to->begin[i] = (int64_t)((uint64_t)base + (uint64_t)begin);
+        to->length[i] = (uint32_t)(end - begin);
+    }
+    return 1;
+}
+#endif
 
 /* Decodes one event into place i; returns OK or WIDE_ID. */
 INLINE int scan_event(Bytes bytes, int64_t base, Field body, const Wanted *wanted, const Columns *to, int64_t i,
@@ -568,10 +694,19 @@ INLINE int scan_event(Bytes bytes, int64_t base, Field body, const Wanted *wante
 
 static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, const Columns *to) {
     Scan out = {0, start, OK, 0};
-    for (int64_t row = 0; row < wanted.count; row++)
-        wanted.low_bits |= (uint64_t)1 << ((uint64_t)wanted.id[row] & 63);
     while (out.next < bytes.size) {
         Field field;
+#ifdef WORDS
+        if (LIKELY(bytes.size - out.next > 2 + 0x7f + 8 && bytes.data[out.next] == (EVENTS_FIELD << 3 | LEN) &&
+                   bytes.data[out.next + 1] < 0x80 && at + out.count < to->capacity)) {
+            int64_t begin = out.next + 2, end = begin + bytes.data[out.next + 1];
+            if (LIKELY(scan_usual(bytes.data, base, begin, end, &wanted, to, at + out.count, &out.seen))) {
+                out.count++;
+                out.next = end;
+                continue;
+            }
+        }
+#endif
         int status = read_field(bytes, out.next, bytes.size, &field);
         if (LIKELY(status == OK && field.number == EVENTS_FIELD && field.wire == LEN)) {
             if (UNLIKELY(field.end > bytes.size))
@@ -623,7 +758,7 @@ static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t g
                   places ? a.view[7].buf : NULL,
                   a.view[8].buf, a.view[9].buf,
                   a.view[10].buf};
-    Wanted wanted = {a.view[1].buf, k, 0};
+    Wanted wanted = wanted_ids(a.view[1].buf, k);
     Scan out;
     Py_BEGIN_ALLOW_THREADS
     out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, &to);
