@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, intersect, no_ints, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.ops.core_ops import STEPS_LINE, core_ops
+from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.duty import CoreDuty, core_duty, hull, line_spans
@@ -73,23 +74,23 @@ def summarise_core(
         is_crowded: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
     """
-    ops = core_ops(plane, on_chunk)
-    steps = on_device_clock(steps, ops)
-    events = ops.events
-    first, last = hull([(events.start_ps, events.end_ps), *line_spans(plane, STEPS_LINE, device=True)])
+    times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
+    sums = core_sums(plane, StepBorders(steps.start_ps, steps.end_ps), times, on_chunk)
+    steps = on_device_clock(steps, times, sums.device_times)
+    ops = (no_ints(), no_ints()) if sums.span is None else (np.array(sums.span[:1]), np.array(sums.span[1:]))
+    first, last = hull([ops, *line_spans(plane, STEPS_LINE, device=True)])
     total = last - first
-    idle = total - int(ops.table.self_ps.sum())
-    needs_busy = len(waits[0]) > 0 and not has_infeed(ops.table)
-    busy = union(ops.event_start_ps, ops.event_end_ps) if needs_busy or idle >= MUCH_IDLE * total else None
+    idle = total - int(sums.table.self_ps.sum())
+    needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     return CoreSummary(
         info=info,
-        table=ops.table,
-        op_events=len(events.key),
+        table=sums.table,
+        op_events=sums.op_events,
         total_ps=total,
-        duty=core_duty(info.chip, ops, runs, is_crowded),
-        step_times=core_step_times(steps, ops, waits if needs_busy else None, busy),
-        run_ps=device_durations(runs.start_ps, runs.end_ps, ops),
-        gaps=_long_gaps(busy, steps),
+        duty=core_duty(info.chip, sums, runs, is_crowded),
+        step_times=core_step_times(steps, sums, waits if needs_busy else None),
+        run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
+        gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, steps),
     )
 
 

@@ -84,9 +84,14 @@ class CoreOps:
     off_duty: Bools
 
 
+def line_start(line: Line) -> int:
+    """When a line's clock starts, in picoseconds."""
+    return max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
+
+
 def event_spans(line: Line, events: Events) -> Intervals:
     """Start and end of each event on the trace's clock, in picoseconds."""
-    shift = max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
+    shift = line_start(line)
     start = _within(events.offset_ps)
     start = _within(start + np.int64(shift)) if shift else start
     end = _lasting(events.duration_ps)
@@ -144,10 +149,10 @@ class _LineOps:
 
 def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
     """Decodes and sums the op events of one core; a plane without an `XLA Ops` line gives an empty table."""
-    stats = _event_stats(plane)
+    stats = event_stats(plane)
     ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
     key, metadata_ids = _dense(ops.metadata_id)
-    table = _op_rows(plane, metadata_ids, key, ops)
+    table = op_table(plane, metadata_ids, _totals(key, ops, len(metadata_ids)))
     return CoreOps(
         table=table,
         events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce, ops.all_reduce_id),
@@ -157,7 +162,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
     )
 
 
-def _event_stats(plane: Plane) -> tuple[str, ...]:
+def event_stats(plane: Plane) -> tuple[str, ...]:
     """The stats to read of each op event; only custom calls need the counts of single events."""
     stats = (*DEVICE_SPAN, ALL_REDUCE_ID, TIME_SCALE, DMA_STALL)
     category = CUSTOM_CALL.encode()
@@ -245,25 +250,77 @@ _OP_STATS = (
 )
 
 
-def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> OpTable:
-    """Sums the events of each metadata id, and looks up what the profile tells about the op."""
-    n = len(metadata_ids)
+@dataclass(frozen=True, slots=True)
+class FigureSum:
+    """A stat of single events by op: `count` (int64[n]) events have it, and it adds up to `total` (float64[n])."""
+
+    count: Int64s
+    total: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class OpTotals:
+    """Sums of a core's events by op.
+
+    Attributes:
+        occurrences, total_ps, self_ps, minimum_ps: int64[n], as in `OpTable`.
+        normalized_ps: float64[n], total time at the nominal clock; None where no event tells it.
+        figures: sums of stats of single events, by name, without those that no event has.
+    """
+
+    occurrences: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    minimum_ps: Int64s
+    normalized_ps: Floats | None
+    figures: Mapping[str, FigureSum]
+
+
+def figure_sum(key: NDArray[np.integer], values: Floats, n: int) -> FigureSum:
+    """Sums the events' values that are counts (see `is_count`) by key in [0, n)."""
+    known = is_count(values)
+    key = key[known]
+    return FigureSum(
+        np.bincount(key, minlength=n).astype(np.int64), np.bincount(key, values[known], minlength=n).astype(np.float64)
+    )
+
+
+def scaled(duration: Int64s, scale: Floats) -> Floats:
+    """float64[n]: durations at the nominal clock; one with no multiplier, or an absurd one, counts as it is."""
+    return duration * np.where((scale > 0) & (scale < 1e3), scale, 1.0)
+
+
+def _totals(key: Keys, ops: _LineOps, n: int) -> OpTotals:
+    """Sums the events by their row."""
+    duration = ops.end_ps - ops.start_ps
+    scale = ops.figures.get(TIME_SCALE)
+    return OpTotals(
+        occurrences=np.bincount(key, minlength=n).astype(np.int64),
+        total_ps=sum_by_key(key, duration, n),
+        self_ps=sum_by_key(key, ops.self_ps, n),
+        minimum_ps=min_by_key(key, duration, n),
+        normalized_ps=None if scale is None else np.bincount(key, scaled(duration, scale), minlength=n),
+        figures={name: figure_sum(key, values, n) for name, values in ops.figures.items()},
+    )
+
+
+def op_table(plane: Plane, metadata_ids: Int64s, totals: OpTotals) -> OpTable:
+    """A row for each metadata id with its sums, and what the profile tells about the op."""
     metadata = plane.event_metadata
     rows = metadata.rows(metadata_ids)
     source = OpSource(metadata, plane.stat_metadata)
     columns = MetadataStats(source, rows, _OP_STATS)
-    occurrences = np.bincount(key, minlength=n).astype(np.int64)
-    times = occurrences.astype(np.float64)
-    duration = ops.end_ps - ops.start_ps
-    total = sum_by_key(key, duration, n)
+    occurrences, figures = totals.occurrences, totals.figures
     category = tuple(value or None for value in columns.texts("hlo_category"))
     names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, metadata_ids, strict=True))
     program, has_program = columns.unsigned("program_id")
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
     flops, model_flops, bytes_accessed = (
-        _counted(columns.number(name), occurrences, is_call, key, ops.figures.get(name)) for name in COUNTS
+        _counted(columns.number(name), occurrences, is_call, figures.get(name)) for name in COUNTS
     )
+    stall = figures.get(DMA_STALL)
+    unknown = np.full(len(rows), np.nan)
     return OpTable(
         program_id=program,
         symbol_id=symbol,
@@ -272,33 +329,24 @@ def _op_rows(plane: Plane, metadata_ids: Int64s, key: Keys, ops: _LineOps) -> Op
         category=category,
         framework_op=tuple(value or "" for value in columns.texts("tf_op")),
         occurrences=occurrences,
-        total_ps=total,
-        self_ps=sum_by_key(key, ops.self_ps, n),
-        minimum_ps=min_by_key(key, duration, n),
-        normalized_ps=_normalized(key, duration, total, ops.figures.get(TIME_SCALE)),
-        dma_stall_ps=_summed(key, ops.figures.get(DMA_STALL), n),
+        total_ps=totals.total_ps,
+        self_ps=totals.self_ps,
+        minimum_ps=totals.minimum_ps,
+        normalized_ps=totals.total_ps.astype(np.float64) if totals.normalized_ps is None else totals.normalized_ps,
+        dma_stall_ps=unknown if stall is None else np.where(stall.count > 0, stall.total, np.nan),
         flops=flops,
         # XProf's rule: model FLOPs are the FLOPs where the profile gives none of their own
         model_flops=np.where(np.nan_to_num(model_flops) > 0, model_flops, flops),
         bytes_accessed=bytes_accessed,
-        traffic=columns.memory_access() * times[:, None],
+        traffic=columns.memory_access() * occurrences.astype(np.float64)[:, None],
         source=np.where(rows >= 0, 0, -1).astype(np.int64),
         metadata_row=rows,
         sources=(source,),
-        has_time_scale=TIME_SCALE in ops.figures,
+        has_time_scale=totals.normalized_ps is not None,
     )
 
 
-def _summed(key: Keys, values: Floats | None, n: int) -> Floats:
-    """float64[n]: sum of an event stat by op; NaN for an op without an event that has it."""
-    if values is None:
-        return np.full(n, np.nan)
-    known = is_count(values)
-    counts = np.bincount(key[known], minlength=n)
-    return np.where(counts > 0, np.bincount(key[known], values[known], minlength=n), np.nan)
-
-
-def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, key: Keys, of_events: Floats | None) -> Floats:
+def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, of_events: FigureSum | None) -> Floats:
     """Work over all occurrences: the metadata's count for each, or the event's own count where a custom call has one.
 
     Recent versions of XProf add up both; 2.24.2 does not know counts of events.
@@ -306,20 +354,8 @@ def _counted(of_one: Floats, occurrences: Int64s, is_call: Bools, key: Keys, of_
     work: Floats = of_one * occurrences
     if of_events is None or not is_call.any():
         return work
-    n = len(occurrences)
-    known = is_count(of_events)
-    counts = np.bincount(key[known], minlength=n)
-    own = np.bincount(key[known], of_events[known], minlength=n)
-    rest = np.where(counts < occurrences, of_one * (occurrences - counts), 0.0)
-    return np.where(is_call & (counts > 0), own + np.nan_to_num(rest), work)
-
-
-def _normalized(key: Keys, duration: Int64s, total: Int64s, scale: Floats | None) -> Floats:
-    """float64[n]: total time at the nominal clock; an event with no multiplier, or an absurd one, counts as it is."""
-    if scale is None:
-        return total.astype(np.float64)
-    factor = np.where((scale > 0) & (scale < 1e3), scale, 1.0)
-    return np.bincount(key, duration * factor, minlength=len(total)).astype(np.float64)
+    rest = np.where(of_events.count < occurrences, of_one * (occurrences - of_events.count), 0.0)
+    return np.where(is_call & (of_events.count > 0), of_events.total + np.nan_to_num(rest), work)
 
 
 def _op_name(metadata: MetadataTable, row: int, metadata_id: int) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_BYTES,
@@ -109,6 +109,23 @@ class MetadataStats:
                 row = self._source.stats.row(reference)
                 names[reference] = None if row is None else self._source.stats.name(row)
             out[self._known[chosen_row]] = names[reference]
+        return out
+
+    def is_one_of(self, name: str, words: Collection[str]) -> Bools:
+        """bool[n]: whether each row's text is one of some words."""
+        kind, value, length = self._column(name)
+        body, stats = self._source.events.body, self._source.stats
+        wanted = {word.encode() for word in words}
+        known = np.zeros(len(self._known), np.bool_)
+        for reference in distinct(value[kind == KIND_REF]).tolist():
+            entry = stats.row(reference)
+            if entry is not None and stats.name(entry) in words:
+                known |= (kind == KIND_REF) & (value == reference)
+        for row in np.flatnonzero((kind == KIND_STR) | (kind == KIND_BYTES)).tolist():
+            begin = int(value[row])
+            known[row] = body[begin : begin + int(length[row])] in wanted
+        out = np.zeros(self._n, np.bool_)
+        out[self._known] = known
         return out
 
     def memory_access(self) -> Floats:

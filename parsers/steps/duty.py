@@ -7,19 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import (
-    Bools,
-    Int64s,
-    Intervals,
-    is_sorted,
-    no_ints,
-    ranges,
-    subtract,
-    union,
-    union_length,
-)
+from tpuprof.parsers.base.intervals import Intervals, no_ints, subtract, union, union_length
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, CoreOps, device_spans, event_spans
+from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, device_spans, event_spans
+from tpuprof.parsers.ops.core_sums import CoreSums
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
 from tpuprof.parsers.steps.markers import ModuleRuns
 
@@ -34,7 +25,7 @@ class CoreDuty:
     Attributes:
         chip: the chip.
         span: from the first op or module event to the last (host-aligned time); None without any.
-        active_ps: time in which the core works (`on_duty`); unset for a chip with several cores.
+        active_ps: time in which the core works (`on_duty`).
         active: the same as disjoint intervals, for a chip with several cores; None for a chip with one core.
     """
 
@@ -52,48 +43,36 @@ class ChipDuty:
     total_ps: int
 
 
-def core_duty(chip: str, ops: CoreOps, runs: ModuleRuns, is_crowded: bool) -> CoreDuty:
+def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, is_crowded: bool) -> CoreDuty:
     """What a core adds to its chip's duty cycle.
 
     Args:
         is_crowded: whether the chip has several cores, and needs the union of their intervals and not just a sum.
     """
-    first, last = hull([(ops.event_start_ps, ops.event_end_ps), (runs.start_ps, runs.end_ps)])
-    active: Intervals | None = None
-    active_ps = 0
-    if ops.off_duty.any():
-        active = on_duty(ops.event_start_ps, ops.event_end_ps, ops.off_duty[ops.events.key])
-        active_ps = int((active[1] - active[0]).sum())
-    elif is_crowded:
-        active = union(ops.event_start_ps, ops.event_end_ps)
-    else:
-        active_ps = union_length(ops.event_start_ps, ops.event_end_ps)
-    return CoreDuty(chip, (first, last) if last > first else None, active_ps, active if is_crowded else None)
+    first, last = hull([_as_spans(sums.own_span), (runs.start_ps, runs.end_ps)])
+    active = on_duty(sums)
+    length = int((active[1] - active[0]).sum())
+    return CoreDuty(chip, (first, last) if last > first else None, length, active if is_crowded else None)
 
 
-def on_duty(start: Int64s, end: Int64s, is_off: Bools) -> Intervals:
+def _as_spans(span: tuple[int, int] | None) -> Intervals:
+    """One span as intervals, or none."""
+    return (no_ints(), no_ints()) if span is None else (np.array(span[:1]), np.array(span[1:]))
+
+
+def on_duty(sums: CoreSums) -> Intervals:
     """When a core works: an op runs, and the op that began last neither waits nor moves data for the host.
 
     So a loop does not work while an `async-done` inside it waits, as in XProf; ops inside a waiting op do work.
 
-    Args:
-        start, end: int64[n], spans of the core's op events.
-        is_off: bool[n], which of them are off duty.
-
     Returns:
         Disjoint intervals in order.
     """
-    working_start, working_end = start[~is_off], end[~is_off]
-    waits = union(start[is_off], end[is_off])
-    works = subtract(*union(working_start, working_end), *waits)
-    order = None if is_sorted(working_start) else np.argsort(working_start, kind="stable")
-    begins = working_start if order is None else working_start[order]
-    first, last = np.searchsorted(begins, waits[0], side="right"), np.searchsorted(begins, waits[1], side="left")
-    _, inside = ranges(first, last)
-    if not len(inside):
+    works = subtract(*sums.working, *sums.waiting)
+    if not len(sums.inside_waits[0]):
         return works
-    inside = inside if order is None else order[inside]
-    return union(np.concatenate([works[0], working_start[inside]]), np.concatenate([works[1], working_end[inside]]))
+    starts, ends = zip(works, sums.inside_waits, strict=True)
+    return union(np.concatenate(starts), np.concatenate(ends))
 
 
 def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDone | None = None) -> list[Intervals]:

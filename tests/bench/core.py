@@ -36,7 +36,9 @@ def seconds(work: Callable[[Line], object], lines: Sequence[Line], threads: int)
 def copy(line: Line) -> int:
     """Reads the line's bytes, a megabyte at a time."""
     source = line.plane.source
-    return sum(len(source.read(begin, min(1 << 20, line.end - begin))) for begin in range(line.begin, line.end, 1 << 20))
+    return sum(
+        len(source.read(begin, min(1 << 20, line.end - begin))) for begin in range(line.begin, line.end, 1 << 20)
+    )
 
 
 def main() -> None:

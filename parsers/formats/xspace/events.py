@@ -121,11 +121,11 @@ class ColumnRoom:
     that nobody writes take no memory.
     """
 
-    def __init__(self, stats: int, places: bool) -> None:
+    def __init__(self, stats: int, places: bool, capacity: int = FIRST_ROOM) -> None:
         self._stats = stats
         self._places = places
         self._wide = False
-        self.columns = self._allocate(FIRST_ROOM)
+        self.columns = self._allocate(capacity)
         self.count = 0
         self.seen = 0
 

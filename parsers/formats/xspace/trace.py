@@ -10,7 +10,7 @@ A profile that was cut off at any byte still gives every event before the cut; `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +33,9 @@ HEAD = 1 << 12
 """It reads so many bytes of a line for its name."""
 
 _IMPLAUSIBLE = 1 << 36
+
+_LEAST_EVENT = 16
+"""An event of a device takes at least so many bytes; where others do, the room for a chunk's events grows."""
 
 ChunkDone = Callable[[int, int], None]
 """Called with the bytes and events of each decoded chunk; may raise `Cancelled`."""
@@ -142,11 +145,28 @@ class Line:
         """
         ids = self.plane.stat_ids(stats)
         room = ColumnRoom(len(ids), places)
-        self._scan(np.array(list(ids.values()), np.int64), room, on_chunk)
+        for _ in self._scan(ids, room, on_chunk):
+            pass
         return room.events(list(ids))
 
-    def _scan(self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None) -> None:
-        """Decodes the line chunk by chunk, up to its end or to the first unreadable byte."""
+    def blocks(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None) -> Iterator[ColumnRoom]:
+        """Decodes the line's events a chunk of its bytes at a time, for sums that need no event twice.
+
+        Args:
+            stats, on_chunk: as for `events`; the columns have a row for each of `Plane.stat_ids(stats)`.
+
+        Yields:
+            The same room each time, with the events of the next chunk. It stays in the processor's cache.
+        """
+        ids = self.plane.stat_ids(stats)
+        room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
+        for _ in self._scan(ids, room, on_chunk):
+            yield room
+            room.count = 0
+
+    def _scan(self, stat_ids: Mapping[str, int], room: ColumnRoom, on_chunk: ChunkDone | None) -> Iterator[None]:
+        """Decodes the line chunk by chunk, up to its end or to the first unreadable byte; pauses after each chunk."""
+        wanted = np.array(list(stat_ids.values()), np.int64)
         offset, chunk = self.begin, chunk_size()
         window = chunk
         while offset < self.end:
@@ -164,6 +184,7 @@ class Line:
                     room.widen()
             if on_chunk is not None:
                 on_chunk(min(start, len(data)), room.count - before)
+            yield
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
                 return
             window = chunk if start else 2 * window  # an event larger than the window

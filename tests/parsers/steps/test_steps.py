@@ -11,13 +11,13 @@ from tests.support.build import OpSpec, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.core_ops import core_ops
+from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.grid import align
-from tpuprof.parsers.steps.markers import CoreSteps, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.steps.markers import inferred_steps, marked_steps, module_runs
 from tpuprof.parsers.steps.model import StepBreakdown
-from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times, sum_by_step_and_kind
+from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
 
 NS = 1000
 
@@ -105,7 +105,9 @@ def test_every_op_inside_a_step_is_counted_once(
     space = XSpace()
     tpu_plane(space, 0, ops, steps=steps)
     plane = Trace.from_bytes(space.SerializeToString()).planes[0]
-    times = core_step_times(marked_steps(plane), core_ops(plane))
+    marked = marked_steps(plane)
+    borders = StepBorders(marked.start_ps, marked.end_ps)
+    times = core_step_times(marked, core_sums(plane, borders, np.zeros(0, np.int64)))
     for n, (_, begin, end) in enumerate(steps):
         for part, category in ((INFEED, "infeed"), (COMPUTE, "loop fusion")):
             expected = sum(d for _, c, o, d in ops if c == category and begin <= o < end)
@@ -134,30 +136,6 @@ def test_negative_and_empty_markers_are_left_out() -> None:
     assert [(step.name, step.duration_ps) for step in result.steps] == [("0", 100), ("3", 250)]
     assert result.performance.step_time is not None
     assert result.performance.step_time.average_ps == pytest.approx(175)
-
-
-@given(st.lists(st.integers(1, 9), max_size=12), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8))
-@settings(max_examples=150, deadline=None)
-def test_sums_by_step_are_those_of_the_ops_that_start_in_it(gaps: list[int], spans: list[tuple[int, int]]) -> None:
-    times = np.cumsum(np.array(gaps, np.int64)) if gaps else np.zeros(0, np.int64)
-    values = np.arange(len(times), dtype=np.int64) ** 2 + 1
-    starts, ends, at = [], [], 0
-    for gap, length in spans:
-        starts.append(at + gap)
-        ends.append(at + gap + length)
-        at += gap + length
-    start_ps, end_ps = np.array(starts, np.int64), np.array(ends, np.int64)
-    steps = CoreSteps(tuple(map(str, starts)), start_ps, end_ps, end_ps - start_ps)
-    kind = (values % 3).astype(np.int8)
-    expected = [
-        [int(values[(times >= a) & (times < b) & (kind == of)].sum()) for of in range(3)]
-        for a, b in zip(starts, ends, strict=True)
-    ]
-    assert sum_by_step_and_kind(values, times, kind, 3, steps).tolist() == expected
-    shuffled = np.random.default_rng(0).permutation(len(times))
-    if not any(a == b for a, b in zip(starts, ends, strict=True)):
-        found = sum_by_step_and_kind(values[shuffled], times[shuffled], kind[shuffled], 3, steps)
-        assert found.tolist() == expected
 
 
 def test_modules_whose_names_are_lost_stay_apart() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput
-from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.base.intervals import Intervals, distinct, union
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.ops.core_ops import CoreOps, core_ops
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, core_sums
 from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
@@ -29,11 +29,10 @@ from tpuprof.parsers.steps.times import (
     SPARSE_CORE_WAIT,
     CoreStepTimes,
     SlowOp,
-    core_step_times,
-    device_durations,
-    on_device_clock,
-    sum_by_step_and_kind,
 )
+from tpuprof.parsers.steps.times import core_step_times as step_times_of_sums
+from tpuprof.parsers.steps.times import device_durations as durations_of_times
+from tpuprof.parsers.steps.times import on_device_clock as measured_by_device
 
 Op = tuple[str, str, int, int]
 """Name, HLO category, start and end in picoseconds."""
@@ -46,8 +45,8 @@ CATEGORIES = (
 
 def ops_of(
     ops: Sequence[Op], device: Sequence[tuple[int, int]] = (), stats: Sequence[dict[str, StatInput]] = ()
-) -> CoreOps:
-    """The ops of a core; with `device` the device's own span of each, with `stats` more of each event."""
+) -> Plane:
+    """A core with these ops; with `device` the device's own span of each, with `stats` more of each event."""
     plane = PlaneBuilder(XSpace(), "/device:TPU:0", 1)
     line = plane.line("XLA Ops")
     for at, (name, category, start, end) in enumerate(ops):
@@ -57,12 +56,28 @@ def ops_of(
         metadata = plane.event_id(name, name, hlo_category=category, program_id=7, symbol_id=sum(name.encode()))
         plane.event(line, metadata, start, end - start, **more)
     space = XSpace(planes=[plane.plane])
-    return core_ops(Trace.from_bytes(space.SerializeToString()).planes[0])
+    return Trace.from_bytes(space.SerializeToString()).planes[0]
 
 
-def busy(ops: CoreOps) -> tuple[np.ndarray, np.ndarray]:
-    """When the core ran an op."""
-    return union(ops.event_start_ps, ops.event_end_ps)
+def sums_of(core: Plane, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, CoreSums]:
+    """The borders of spans in order, and the core's sums with these spans as steps."""
+    times = distinct(np.concatenate([start, end]))
+    return times, core_sums(core, StepBorders(start, end), times)
+
+
+def core_step_times(steps: CoreSteps, core: Plane, waits: Intervals | None = None) -> CoreStepTimes:
+    return step_times_of_sums(steps, sums_of(core, steps.start_ps, steps.end_ps)[1], waits)
+
+
+def device_durations(start: np.ndarray, end: np.ndarray, core: Plane) -> np.ndarray:
+    times, _ = sums_of(core, start, end)
+    sums = core_sums(core, StepBorders(start[:0], end[:0]), times)
+    return durations_of_times(start, end, times, sums.device_times)
+
+
+def on_device_clock(steps: CoreSteps, core: Plane) -> CoreSteps:
+    times, sums = sums_of(core, steps.start_ps, steps.end_ps)
+    return measured_by_device(steps, times, sums.device_times)
 
 
 def steps_of(*spans: tuple[int, int]) -> CoreSteps:
@@ -155,7 +170,7 @@ def test_parts_and_classes_add_up_to_the_step(
     events, spans = spec
     ops, steps = ops_of(events), steps_of(*spans)
     waiting = union(int64s(*(a for a, _ in waits)), int64s(*(a + n for a, n in waits)))
-    times = core_step_times(steps, ops, waiting, busy(ops))
+    times = core_step_times(steps, ops, waiting)
     running = {cell for _, _, a, b in events for cell in range(a, b)}
     waited = {cell for a, b in zip(*(column.tolist() for column in waiting), strict=True) for cell in range(a, b)}
     idle = times.class_ps[:, OP_CLASSES.index("idle")]
@@ -182,17 +197,17 @@ def test_input_is_idle_time_while_the_host_waits() -> None:
     ops = ops_of([("f", "loop fusion", 20, 50), ("g", "copy", 60, 90), ("h", "copy", 170, 180)])
     steps = steps_of((0, 100), (100, 200), (200, 300))
     waits = (int64s(10, 55, 190), int64s(30, 58, 250))
-    times = core_step_times(steps, ops, waits, busy(ops))
+    times = core_step_times(steps, ops, waits)
     assert times.input_ps.tolist() == [10 + 3, 10, 50]
     by_device = replace(steps, duration_ps=int64s(75, 100, 90))  # its clock runs slower in the first and last step
-    assert core_step_times(by_device, ops, waits, busy(ops)).input_ps.tolist() == [round(13 * 0.75), 10, 45]
+    assert core_step_times(by_device, ops, waits).input_ps.tolist() == [round(13 * 0.75), 10, 45]
     assert core_step_times(steps, ops).input_ps.tolist() == [0, 0, 0]
-    assert core_step_times(steps, ops, (int64s(), int64s()), busy(ops)).input_ps.tolist() == [0, 0, 0]
+    assert core_step_times(steps, ops, (int64s(), int64s())).input_ps.tolist() == [0, 0, 0]
 
 
 def test_no_more_than_the_idle_time_of_a_step_waits_for_input() -> None:
     ops = ops_of([("g", "copy", 20, 110)])  # counts for the step in which it starts
-    times = core_step_times(steps_of((0, 100), (100, 200)), ops, (int64s(0, 150), int64s(20, 180)), busy(ops))
+    times = core_step_times(steps_of((0, 100), (100, 200)), ops, (int64s(0, 150), int64s(20, 180)))
     assert times.class_ps[:, OP_CLASSES.index("idle")].tolist() == [10, 100]
     assert times.input_ps.tolist() == [10, 30]
 
@@ -308,23 +323,6 @@ def test_the_slowest_step_says_what_it_has_more_of_than_the_middle_one() -> None
 def test_two_steps_have_no_slow_one() -> None:
     ops = [("a", "copy", 0, 10), ("a", "copy", 10, 99)]
     assert core_step_times(steps_of((0, 10), (10, 99)), ops_of(ops)).slow_ops == ()
-
-
-# --- sums over many steps ------------------------------------------------------------------------------------------
-
-
-def test_very_many_steps_have_the_sums_of_few() -> None:
-    count = (1 << 14) + 5  # one by one up to 1 << 14, else by a look at each event
-    times = np.arange(3 * count, dtype=np.int64)
-    values, kind = times % 7 + 1, (times % 2).astype(np.int8)
-    start = np.arange(count, dtype=np.int64) * 3
-    steps = CoreSteps(("",) * count, start, start + 2, np.full(count, 2))
-    many = sum_by_step_and_kind(values, times, kind, 2, steps)
-    few = sum_by_step_and_kind(values, times, kind, 2, steps.take(np.arange(100)))
-    assert many[:100].tolist() == few.tolist()
-    even = np.where(start % 2 == 0, values[start], values[start + 1])
-    odd = np.where(start % 2 == 0, values[start + 1], values[start])
-    assert many.tolist() == np.stack([even, odd], axis=1).tolist()
 
 
 def test_classes_of_ops_are_the_pages() -> None:

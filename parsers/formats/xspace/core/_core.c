@@ -153,7 +153,7 @@ INLINE int read_inner(Bytes bytes, int64_t at, int64_t stop, Field *field) {
 
 /* ---- arguments ---- */
 
-enum { MAX_ARRAYS = 12 };
+enum { MAX_ARRAYS = 26 };
 
 typedef struct {
     Py_buffer view[MAX_ARRAYS];
@@ -926,13 +926,314 @@ static PyObject *core_min_by_key(PyObject *module, PyObject *const *args, Py_ssi
     return group(args, given, 1);
 }
 
+/* ---- the ops of a line in one pass ---- */
+
+/* Places in the state of a pass, all int64. The state holds what one block of events leaves for the next. */
+enum {
+    EVENTS,                                       /* how many there were */
+    DEVICE_START, DEVICE_END, OWN_START,          /* of the last event */
+    FIRST, LAST, OWN_FIRST, OWN_LAST,             /* hulls: by the device's clock, and on the trace's */
+    DURATIONS, DEVICE_DURATIONS,                  /* sums, to see that none can overflow */
+    TWO_CLOCKS,                                   /* whether any event's two starts differ */
+    DEPTH,                                        /* open events on the stack */
+    STEP, STEP_OF_SUMS, TOUCHED,                  /* the latest step begun; whose sums by step these are; ids in them */
+    BUSY_FROM, BUSY_TO, WORK_FROM, WORK_TO,       /* the open interval of each union; empty before the first event */
+    OFF_TO,                                       /* the latest end of an event off duty */
+    OUTER, OUTER_START, OUTER_END, OUTER_DEVICE_START, OUTER_DEVICE_END, /* whether there is one, and the latest */
+    TIME,                                         /* how many of the times are answered */
+    CELLS, BUSY, WORKING, OFF, INSIDE, REDUCES,   /* how many rows of the outputs are written */
+    STATE_SIZE
+};
+enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
+enum { STACK_COLUMNS = 4, CELL_COLUMNS = 3, SPAN_COLUMNS = 2, REDUCE_COLUMNS = 3, TIME_COLUMNS = 4 };
+enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF };
+#define FAR ((int64_t)1 << 60)
+#define MOST ((int64_t)1 << 56)
+
+typedef struct {
+    int64_t *cells;
+    int64_t room; /* rows */
+} Rows;
+
+typedef struct {
+    const int32_t *id;
+    const int64_t *offset, *duration;
+    const uint8_t *kind[3]; /* of the stats device offset, device duration, all-reduce id; NULL for one that none has */
+    const int64_t *value[3];
+    int64_t shift;
+    int64_t *device_duration; /* of each event; NULL where nobody asks */
+} OpBlock;
+
+typedef struct {
+    int64_t *state;
+    int64_t ids;
+    const uint8_t *off_duty;
+    int64_t *occurrences, *total, *self, *minimum, *step_self, *step_count;
+    int32_t *touched;
+    Rows stack, out[6]; /* cells, busy, working, off, inside, reduces */
+    int64_t steps, times;
+    const int64_t *step_start, *step_end, *time;
+    int64_t *time_span;
+} OpSums;
+
+INLINE void put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
+    int64_t columns = which == CELLS || which == REDUCES ? 3 : SPAN_COLUMNS;
+    int64_t *row = to->out[which - CELLS].cells + columns * to->state[which]++;
+    row[0] = a;
+    row[1] = b;
+    if (columns == 3)
+        row[2] = c;
+}
+
+/* Writes the sums of the step that is over. */
+static void end_step(OpSums *to) {
+    int64_t step = to->state[STEP_OF_SUMS];
+    for (int64_t i = 0; i < to->state[TOUCHED]; i++) {
+        int32_t id = to->touched[i];
+        put(to, CELLS, step << 32 | id, to->step_self[id], to->step_count[id]);
+        to->step_self[id] = to->step_count[id] = 0;
+    }
+    to->state[TOUCHED] = 0;
+}
+
+/* Closes the innermost open event: its self time is known now. */
+INLINE void close_event(OpSums *to) {
+    const int64_t *event = to->stack.cells + STACK_COLUMNS * --to->state[DEPTH];
+    int64_t self = event[STACK_SELF] < 0 ? 0 : event[STACK_SELF], id = event[STACK_ID];
+    to->self[id] += self;
+    if (event[STACK_STEP] < 0)
+        return;
+    if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS]))
+        to->step_self[id] += self;
+    else
+        put(to, CELLS, event[STACK_STEP] << 32 | id, self, 0);
+}
+
+/* Adds a span to a union whose open interval is at state[from] and state[from + 1]. */
+INLINE void unite(OpSums *to, int which, int from, int64_t start, int64_t end) {
+    int64_t *open = to->state + from;
+    if (start > open[1]) {
+        if (open[1] > open[0])
+            put(to, which, open[0], open[1], 0);
+        open[0] = start;
+        open[1] = end;
+    } else if (end > open[1])
+        open[1] = end;
+}
+
+/* Answers the times before `stop` by the outermost event that began last, and the one that begins at `stop`. */
+INLINE void answer_times(OpSums *to, int64_t stop, int64_t device_stop, int is_last) {
+    int64_t *s = to->state;
+    while (s[TIME] < to->times && (is_last || to->time[s[TIME]] < stop)) {
+        int64_t *span = to->time_span + TIME_COLUMNS * s[TIME];
+        int inside = is_last || to->time[s[TIME]] <= s[OUTER_END];
+        span[0] = inside ? s[OUTER_START] : s[OUTER_END];
+        span[1] = inside ? s[OUTER_END] : stop;
+        span[2] = inside ? s[OUTER_DEVICE_START] : s[OUTER_DEVICE_END];
+        span[3] = inside ? s[OUTER_DEVICE_END] : device_stop;
+        s[TIME]++;
+    }
+}
+
+/* Whether every output has room for what one more event, or the end, may write. */
+INLINE int has_room(const OpSums *to) {
+    const int64_t *s = to->state;
+    if (UNLIKELY(to->out[0].room - s[CELLS] < s[TOUCHED] + s[DEPTH] || s[DEPTH] >= to->stack.room))
+        return 0;
+    for (int which = BUSY; which <= REDUCES; which++)
+        if (UNLIKELY(s[which] >= to->out[which - CELLS].room))
+            return 0;
+    return 1;
+}
+
+/* Whether event i has an integer for a stat. */
+INLINE int has_integer(const OpBlock *block, int stat, int64_t i) {
+    return block->kind[stat] && (block->kind[stat][i] == 3 || block->kind[stat][i] == 4);
+}
+
+/* Takes event i; returns 0 for what only the slower way by columns handles: events out of order, absurd times. */
+INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
+    int64_t *s = to->state, id = block->id[i], duration = block->duration[i], offset = block->offset[i];
+    int64_t step = s[STEP];
+    if (UNLIKELY(id < 0 || id >= to->ids || duration < 0 || duration > MOST || offset > FAR || offset < -FAR))
+        return 0;
+    int64_t own_start = offset + block->shift, own_end = own_start + duration, start = own_start, end = own_end;
+    if (LIKELY(has_integer(block, 0, i) && has_integer(block, 1, i))) {
+        int64_t device_duration = block->value[1][i];
+        start = block->value[0][i];
+        if (UNLIKELY(start > FAR || start < -FAR || device_duration < 0 || device_duration > MOST))
+            return 0;
+        end = start + device_duration;
+    } else if (UNLIKELY((block->kind[0] && block->kind[0][i]) || (block->kind[1] && block->kind[1][i])))
+        return 0;
+    if (UNLIKELY(own_start > FAR || own_start < -FAR || own_start < s[OWN_START] || start < s[DEVICE_START] ||
+                 (start == s[DEVICE_START] && end > s[DEVICE_END])))
+        return 0;
+    s[DURATIONS] += duration;
+    s[DEVICE_DURATIONS] += end - start;
+    if (UNLIKELY(s[DURATIONS] > MOST || s[DEVICE_DURATIONS] > MOST))
+        return 0;
+    s[EVENTS]++;
+    s[OWN_START] = own_start;
+    s[DEVICE_START] = start;
+    s[DEVICE_END] = end;
+    s[TWO_CLOCKS] |= start != own_start;
+    s[FIRST] = start < s[FIRST] ? start : s[FIRST];
+    s[LAST] = end > s[LAST] ? end : s[LAST];
+    s[OWN_FIRST] = own_start < s[OWN_FIRST] ? own_start : s[OWN_FIRST];
+    s[OWN_LAST] = own_end > s[OWN_LAST] ? own_end : s[OWN_LAST];
+
+    while (step + 1 < to->steps && to->step_start[step + 1] <= own_start)
+        step++;
+    s[STEP] = step;
+    if (step >= 0 && own_start >= to->step_end[step])
+        step = -1;
+    if (UNLIKELY(step != s[STEP_OF_SUMS])) {
+        end_step(to);
+        s[STEP_OF_SUMS] = step;
+    }
+    while (s[DEPTH] && to->stack.cells[STACK_COLUMNS * (s[DEPTH] - 1) + STACK_END] < end)
+        close_event(to);
+    int64_t *top = to->stack.cells + STACK_COLUMNS * s[DEPTH], length = end - start;
+    if (s[DEPTH])
+        top[STACK_SELF - STACK_COLUMNS] -= length;
+    top[STACK_END] = end;
+    top[STACK_ID] = id;
+    top[STACK_STEP] = step;
+    top[STACK_SELF] = length;
+    s[DEPTH]++;
+    to->occurrences[id]++;
+    to->total[id] += length;
+    if (length < to->minimum[id])
+        to->minimum[id] = length;
+    if (block->device_duration)
+        block->device_duration[i] = length;
+    if (step >= 0 && !to->step_count[id]++) {
+        if (UNLIKELY(s[TOUCHED] >= to->ids))
+            return 0;
+        to->touched[s[TOUCHED]++] = (int32_t)id;
+    }
+    if (UNLIKELY(has_integer(block, 2, i)) && block->value[2][i] && step >= 0)
+        put(to, REDUCES, step, block->value[2][i], length);
+
+    if (!s[OUTER] || own_end > s[OUTER_END]) {
+        if (s[OUTER])
+            answer_times(to, own_start, start, 0);
+        s[OUTER] = 1;
+        s[OUTER_START] = own_start;
+        s[OUTER_END] = own_end;
+        s[OUTER_DEVICE_START] = start;
+        s[OUTER_DEVICE_END] = end;
+    }
+    if (own_end > own_start) {
+        unite(to, BUSY, BUSY_FROM, own_start, own_end);
+        if (LIKELY(!to->off_duty[id])) {
+            unite(to, WORKING, WORK_FROM, own_start, own_end);
+            if (own_start <= s[OFF_TO])
+                put(to, INSIDE, own_start, own_end, 0);
+        } else {
+            put(to, OFF, own_start, own_end, 0);
+            s[OFF_TO] = own_end > s[OFF_TO] ? own_end : s[OFF_TO];
+        }
+    }
+    return 1;
+}
+
+/* Closes all that is open behind the last event. */
+static void end_line(OpSums *to) {
+    int64_t *s = to->state;
+    while (s[DEPTH])
+        close_event(to);
+    end_step(to);
+    if (s[BUSY_TO] > s[BUSY_FROM])
+        put(to, BUSY, s[BUSY_FROM], s[BUSY_TO], 0);
+    if (s[WORK_TO] > s[WORK_FROM])
+        put(to, WORKING, s[WORK_FROM], s[WORK_TO], 0);
+    if (s[OUTER])
+        answer_times(to, 0, 0, 1);
+}
+
+/* op_sums(id, offset, duration, kind, value, off_duty, step_start, step_end, time, state, device_duration, occurrences,
+ *         total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside, reduces,
+ *         time_span, shift, at, count, is_end, offset_row, duration_row, reduce_row) -> (at, status)
+ * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
+ * which rows of `kind` and `value` hold the stats; -1 for none. */
+static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    enum { INPUTS = 9, OUTPUTS = 17, NUMBERS = 7 };
+    Arrays a;
+    Py_ssize_t number[NUMBERS];
+    (void)module;
+    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS))
+        return NULL;
+    for (int i = 0; i < NUMBERS; i++) {
+        number[i] = PyLong_AsSsize_t(args[INPUTS + OUTPUTS + i]);
+        if (number[i] == -1 && PyErr_Occurred())
+            return NULL;
+    }
+    if (!acquire(&a, args, INPUTS, OUTPUTS))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t capacity = v[0].len / 4, ids = v[5].len, steps = v[6].len / 8, times = v[8].len / 8;
+    Py_ssize_t at = number[1], count = number[2];
+    int fits = holds(&a, 0, capacity, 4) && holds(&a, 1, capacity, 8) && holds(&a, 2, capacity, 8) &&
+               holds(&a, 4, v[3].len, 8) &&
+               holds(&a, 6, steps, 8) && holds(&a, 7, steps, 8) && holds(&a, 8, times, 8) &&
+               holds(&a, 9, STATE_SIZE, 8) && (v[10].len == 0 || holds(&a, 10, capacity, 8)) &&
+               holds(&a, 17, ids, 4) && holds(&a, 25, TIME_COLUMNS * times, 8) && at >= 0 && at <= count &&
+               count <= capacity && number[0] >= -FAR && number[0] <= FAR;
+    for (int i = 11; i < 17; i++)
+        fits = fits && holds(&a, i, ids, 8);
+    for (int i = 18; i < 25; i++)
+        fits = fits && holds(&a, i, v[i].len / 8, 8);
+    int64_t *state = v[9].buf;
+    OpSums to = {state, ids, v[5].buf, v[11].buf, v[12].buf, v[13].buf, v[14].buf, v[15].buf, v[16].buf, v[17].buf,
+                 {v[18].buf, v[18].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times,
+                 v[6].buf, v[7].buf, v[8].buf, v[25].buf};
+    for (int i = 0; i < 6; i++) {
+        to.out[i].cells = v[19 + i].buf;
+        to.out[i].room = v[19 + i].len / 8 / (i == 0 || i == 5 ? 3 : SPAN_COLUMNS);
+        fits = fits && state[CELLS + i] >= 0 && state[CELLS + i] <= to.out[i].room;
+    }
+    fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
+           state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
+    for (int64_t i = 0; fits && i < state[DEPTH]; i++)
+        fits = to.stack.cells[STACK_COLUMNS * i + STACK_ID] >= 0 && to.stack.cells[STACK_COLUMNS * i + STACK_ID] < ids;
+    for (int64_t i = 0; fits && i < state[TOUCHED]; i++)
+        fits = to.touched[i] >= 0 && to.touched[i] < ids;
+    for (int i = 4; i < NUMBERS; i++)
+        fits = fits && number[i] >= -1 && (number[i] < 0 || (number[i] + 1) * capacity <= v[3].len);
+    if (!fits) {
+        refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
+        return NULL;
+    }
+    OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], v[10].len ? v[10].buf : NULL};
+    for (int i = 0; i < 3; i++)
+        if (number[4 + i] >= 0) {
+            block.kind[i] = (const uint8_t *)v[3].buf + number[4 + i] * capacity;
+            block.value[i] = (const int64_t *)v[4].buf + number[4 + i] * capacity;
+        }
+    int status = DONE;
+    Py_BEGIN_ALLOW_THREADS
+    for (; at < count && status == DONE; at += status == DONE)
+        status = UNLIKELY(!has_room(&to)) ? NO_ROOM : take_event(&block, at, &to) ? DONE : UNUSUAL;
+    if (status == DONE && number[3]) {
+        if (has_room(&to))
+            end_line(&to);
+        else
+            status = NO_ROOM;
+    }
+    Py_END_ALLOW_THREADS
+    release(&a);
+    return Py_BuildValue("Li", (long long)at, status);
+}
+
 /* ---- module ---- */
 
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))core_##name, METH_FASTCALL, NULL}
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), {NULL, NULL, 0, NULL},
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

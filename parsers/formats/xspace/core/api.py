@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
@@ -25,6 +25,9 @@ from tpuprof.parsers.formats.xspace.core.types import (
     Scan,
     StatFields,
 )
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
 VARIABLE = "TPUPROF_CORE"
 
@@ -158,6 +161,15 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     Args and errors as for `nest`.
     """
     return _core()[1].lanes(start, end)
+
+
+def op_pass(off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int) -> OpPass | None:
+    """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
+    if core_name() != "c":
+        return None
+    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass  # noqa: PLC0415 - only the compiled core has it
+
+    return OpPass(off_duty, step_start, step_end, times, room)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

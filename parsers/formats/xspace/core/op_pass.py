@@ -1,0 +1,187 @@
+"""One pass of the compiled core over the op events of a line, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.formats.xspace.core import _core
+from tpuprof.parsers.formats.xspace.core.types import EventColumns
+
+if not hasattr(_core, "op_sums"):  # an editable installation keeps its module when the source moves on
+    raise ImportError("the compiled core is older than this code")
+
+_DONE, _NO_ROOM = 0, 1
+
+# places in the state, see _core.c
+_EVENTS, _FIRST, _LAST, _OWN_FIRST, _OWN_LAST, _TWO_CLOCKS = 0, 4, 5, 6, 7, 10
+_DEPTH, _STEP, _STEP_OF_SUMS, _TOUCHED = 11, 12, 13, 14
+_OUTPUTS = 26
+_STATE_SIZE = 32
+_LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+_STACK_COLUMNS = 4
+_OUTPUT_COLUMNS = (3, 2, 2, 2, 2, 3)
+"""Of cells, busy, working, off, inside and reduces."""
+
+
+class OpPass:
+    """The sums of a line's events so far; `tpuprof.parsers.ops.core_sums.CoreSums` tells what they are.
+
+    Args:
+        off_duty: bool[ids], by metadata id.
+        step_start, step_end: int64[steps], in order, not overlapping.
+        times: int64[n], ascending.
+        room: how many rows the outputs have at first; those that nobody writes take no memory.
+
+    Attributes:
+        occurrences, total_ps, self_ps, minimum_ps: int64[ids].
+        device_duration: int64, how long each event of the last block took by the device's clock.
+        times: as given.
+        time_span: int64[n, 4]; the start and end of the op, or of the gap between ops, around each of the times; and
+            the same by the device's clock.
+    """
+
+    def __init__(self, off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int) -> None:
+        ids = len(off_duty)
+        self._inputs = (off_duty.view(np.uint8), *map(np.ascontiguousarray, (step_start, step_end, times)))
+        self.times = times
+        self._state = np.zeros(_STATE_SIZE, np.int64)
+        self._state[1:26] = [
+            *(_LOWEST, _LOWEST, _LOWEST, _HIGHEST, _LOWEST, _HIGHEST, _LOWEST, 0, 0, 0, 0, -1, -1, 0),
+            *(_LOWEST, _LOWEST, _LOWEST, _LOWEST, _LOWEST, 0, 0, 0, 0, 0, 0),
+        ]
+        self.device_duration = np.zeros(0, np.int64)
+        self.occurrences, self.total_ps, self.self_ps = (np.zeros(ids, np.int64) for _ in range(3))
+        self.minimum_ps = np.full(ids, _HIGHEST)
+        self._by_step = (np.zeros(ids, np.int64), np.zeros(ids, np.int64), np.zeros(ids, np.int32))
+        self._stack = np.empty((64, _STACK_COLUMNS), np.int64)
+        self._outputs = [np.empty((room, columns), np.int64) for columns in _OUTPUT_COLUMNS]
+        self.time_span = np.zeros((len(times), 4), np.int64)
+
+    def take(self, columns: EventColumns, count: int, shift: int, rows: tuple[int, int, int]) -> bool:
+        """Adds the first `count` events of a block.
+
+        Args:
+            shift: when the line's clock starts, in picoseconds.
+            rows: which rows of the columns hold the device offset, the device duration and the all-reduce id; -1 for
+                a stat that the plane does not have.
+
+        Returns:
+            False where the pass can't take an event: out of order, wide ids, absurd times. The sums are void then.
+        """
+        if columns.metadata_id.dtype != np.int32:
+            return False
+        if len(self.device_duration) != len(columns.flags):
+            self.device_duration = np.empty(len(columns.flags), np.int64)
+        return self._run(columns, shift, count, False, rows)
+
+    def end(self) -> bool:
+        """Closes what is still open behind the last event; see `take`."""
+        none, empty = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
+        ids = np.zeros(0, np.int32)
+        self.device_duration = none
+        columns = EventColumns(
+            ids, none, none, empty[0:0, 0:0].reshape(0), none, ids.view(np.uint32), empty, none, none
+        )
+        return self._run(columns, 0, 0, True, (-1, -1, -1))
+
+    def _run(self, columns: EventColumns, shift: int, count: int, is_end: bool, rows: tuple[int, int, int]) -> bool:
+        at, status = 0, _NO_ROOM
+        while status == _NO_ROOM:
+            at, status = _core.op_sums(
+                columns.metadata_id,
+                columns.offset_ps,
+                columns.duration_ps,
+                columns.kind,
+                columns.value,
+                *self._inputs,
+                self._state,
+                self.device_duration,
+                self.occurrences,
+                self.total_ps,
+                self.self_ps,
+                self.minimum_ps,
+                *self._by_step,
+                self._stack,
+                *self._outputs,
+                self.time_span,
+                shift,
+                at,
+                count,
+                is_end,
+                *rows,
+            )
+            if status == _NO_ROOM:
+                self._grow()
+        return status == _DONE
+
+    def _grow(self) -> None:
+        """Makes more room wherever less than an eighth is left."""
+        depth, touched = int(self._state[_DEPTH]), int(self._state[_TOUCHED])
+        if 8 * depth >= 7 * len(self._stack):
+            self._stack = _larger(self._stack, depth, 2 * len(self._stack))
+        for index, rows in enumerate(self._outputs):
+            used = int(self._state[_OUTPUTS + index])
+            needed = used + (touched + depth if index == 0 else 1)
+            if 8 * needed >= 7 * len(rows):
+                self._outputs[index] = _larger(rows, used, max(2 * len(rows), 2 * needed))
+
+    def _output(self, index: int) -> Int64s:
+        return self._outputs[index][: int(self._state[_OUTPUTS + index])]
+
+    @property
+    def events(self) -> int:
+        """How many events there were."""
+        return int(self._state[_EVENTS])
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From the first start to the last end by the device's clock."""
+        return (int(self._state[_FIRST]), int(self._state[_LAST])) if self.events else None
+
+    @property
+    def own_span(self) -> tuple[int, int] | None:
+        """The same on the trace's clock."""
+        return (int(self._state[_OWN_FIRST]), int(self._state[_OWN_LAST])) if self.events else None
+
+    @property
+    def has_two_clocks(self) -> bool:
+        """Whether there are two events, and one of all has another start by the device's clock."""
+        return self.events > 1 and bool(self._state[_TWO_CLOCKS])
+
+    @property
+    def cells(self) -> Int64s:
+        """int64[m, 3]: step << 32 | metadata id, self time, events; a step and op may have several rows."""
+        return self._output(0)
+
+    @property
+    def busy(self) -> Int64s:
+        """int64[m, 2]: disjoint spans in which an op ran."""
+        return self._output(1)
+
+    @property
+    def working(self) -> Int64s:
+        """int64[m, 2]: disjoint spans in which an op on duty ran."""
+        return self._output(2)
+
+    @property
+    def off(self) -> Int64s:
+        """int64[m, 2]: spans of the ops off duty."""
+        return self._output(3)
+
+    @property
+    def inside(self) -> Int64s:
+        """int64[m, 2]: spans of the ops on duty that begin while others wait, or just where they end or begin."""
+        return self._output(4)
+
+    @property
+    def reduces(self) -> Int64s:
+        """int64[m, 3]: step, id and duration of each all-reduce inside a step."""
+        return self._output(5)
+
+
+def _larger(rows: Int64s, used: int, count: int) -> Int64s:
+    out = np.empty((count, rows.shape[1]), np.int64)
+    out[:used] = rows[:used]
+    return out

@@ -1,0 +1,358 @@
+"""What one core's op events add up to, in one pass over the line's bytes.
+
+The compiled core decodes a chunk of the line, adds it up while it is in the processor's cache, and forgets it. What the
+pass can't take (several op lines, events out of order, absurd times or ids) goes by columns over all events, in numpy,
+and so does everything where the compiled core is absent. Both give the same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, distinct, is_sorted, no_ints, place, union
+from tpuprof.parsers.formats.xspace.core.api import op_pass, sum_by_key
+from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
+from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
+from tpuprof.parsers.ops.core_ops import (
+    ALL_REDUCE_ID,
+    DEVICE_SPAN,
+    OPS_LINE,
+    TIME_SCALE,
+    CoreOps,
+    FigureSum,
+    OpTotals,
+    core_ops,
+    event_stats,
+    figure_sum,
+    line_start,
+    op_table,
+    scaled,
+)
+from tpuprof.parsers.ops.device import OFF_DUTY
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.ops.table import OpTable
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
+
+_MOST_IDS = 1 << 20
+"""The pass has sums for so many metadata ids at most; a plane with higher ids goes by columns."""
+
+_BYTES_AN_EVENT = 32
+"""An event takes about so many, for a first guess at how many there are."""
+
+_DENSE = 4
+"""Sums by step and op are dense up to so many cells per event."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCells:
+    """Sums by step and op; a step and op may have several entries, which add up.
+
+    Attributes:
+        step: int64[m]; the step in which an op's events start. Events outside of steps are in no cell.
+        row: int64[m]; the op's row in the table.
+        self_ps: int64[m]; their self time.
+        count: int64[m]; how many events these are.
+    """
+
+    step: Int64s
+    row: Int64s
+    self_ps: Int64s
+    count: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class StepBorders:
+    """Where a core's steps begin and end on the trace's clock: int64[n], in order, not overlapping."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSums:
+    """The sums of one core's op events.
+
+    Attributes:
+        table: time and work by op.
+        op_events: number of events.
+        span, own_span: from the first start to the last end, by the device's clock and on the trace's; None without
+            events.
+        cells: sums by step and op.
+        all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], an entry for each all-reduce event inside a step, by
+            the device's clock.
+        busy: when an op ran; like all intervals here on the trace's clock, disjoint and in order.
+        working: when an op ran that is on duty.
+        waiting: when an op ran that is off duty (`device.OFF_DUTY`).
+        inside_waits: spans of ops on duty that begin inside the waiting of others; in order of start, not disjoint.
+        device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
+    """
+
+    table: OpTable
+    op_events: int
+    span: tuple[int, int] | None
+    own_span: tuple[int, int] | None
+    cells: StepCells
+    all_reduce_step: Int64s
+    all_reduce_id: Int64s
+    all_reduce_ps: Int64s
+    busy: Intervals
+    working: Intervals
+    waiting: Intervals
+    inside_waits: Intervals
+    device_times: Int64s | None
+
+
+def core_sums(plane: Plane, steps: StepBorders, times: Int64s, on_chunk: ChunkDone | None = None) -> CoreSums:
+    """Decodes the op events of one core and adds them up.
+
+    Args:
+        times: int64[n], ascending; times on the trace's clock whose device times are wanted.
+    """
+    lines = [line for line in plane.lines if line.name == OPS_LINE]
+    progress = _Progress(on_chunk)
+    sums = _in_one_pass(plane, lines[0], steps, times, progress.chunk) if len(lines) == 1 else None
+    progress.begin_again()
+    return sums or sums_of_events(core_ops(plane, progress.chunk), steps, times)
+
+
+class _Progress:
+    """Passes progress on; of bytes that are decoded a second time it tells nothing."""
+
+    def __init__(self, on_chunk: ChunkDone | None) -> None:
+        self._on_chunk = on_chunk
+        self._told = [0, 0]
+        self._known = [0, 0]
+
+    def chunk(self, size: int, events: int) -> None:
+        """See `ChunkDone`."""
+        fresh = [0, 0]
+        for index, amount in enumerate((size, events)):
+            repeated = min(self._known[index], amount)
+            self._known[index] -= repeated
+            fresh[index] = amount - repeated
+            self._told[index] += fresh[index]
+        if self._on_chunk is not None:
+            self._on_chunk(*fresh)
+
+    def begin_again(self) -> None:
+        """What was told so far comes again."""
+        self._known = list(self._told)
+
+
+# --- in one pass ---------------------------------------------------------------------------------------------------
+
+
+def _in_one_pass(plane: Plane, line: Line, steps: StepBorders, times: Int64s, on_chunk: ChunkDone) -> CoreSums | None:
+    """The sums; None where the pass can't make them."""
+    metadata = plane.event_metadata
+    ids = int(metadata.ids[-1]) + 1 if len(metadata) else 0
+    if not 0 < ids <= _MOST_IDS or int(metadata.ids[0]) < 0:
+        return None
+    source = OpSource(metadata, plane.stat_metadata)
+    off_duty = np.zeros(ids, np.bool_)
+    every_row = np.arange(len(metadata))
+    off_duty[metadata.ids] = MetadataStats(source, every_row, ("hlo_category",)).is_one_of("hlo_category", OFF_DUTY)
+    sums = op_pass(off_duty, steps.start_ps, steps.end_ps, times, room=line.size // _BYTES_AN_EVENT)
+    if sums is None:
+        return None
+    names = event_stats(plane)
+    known = list(plane.stat_ids(names))
+    rows = tuple(known.index(name) if name in known else -1 for name in (*DEVICE_SPAN, ALL_REDUCE_ID))
+    figures = {name: _FigureByIds(ids) for name in known if name not in (*DEVICE_SPAN, ALL_REDUCE_ID)}
+    normalized = np.zeros(ids, np.float64)
+    shift = line_start(line)
+    for room in line.blocks(names, on_chunk):
+        if room.seen & HAS_OCCURRENCES or not sums.take(room.columns, room.count, shift, rows):
+            return None
+        if figures:
+            _take_figures(room, known, sums, figures, normalized)
+    if not sums.end():
+        return None
+    return _made(plane, sums, figures, normalized)
+
+
+class _FigureByIds:
+    """Sums of one stat of events by metadata id."""
+
+    def __init__(self, ids: int) -> None:
+        self.count = np.zeros(ids, np.int64)
+        self.total = np.zeros(ids, np.float64)
+        self.is_there = False
+
+    def take(self, ids: NDArray[np.integer], values: Floats) -> None:
+        """Adds a block of events."""
+        self.is_there = True
+        part = figure_sum(ids, values, len(self.count))
+        self.count += part.count
+        self.total += part.total
+
+
+def _take_figures(
+    room: ColumnRoom, names: list[str], sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats
+) -> None:
+    """Adds the stats of a block's events that few profiles have, and the compiled core leaves to numpy.
+
+    Args:
+        normalized: float64[ids], time at the device's nominal clock; adds to it where the plane has that stat.
+    """
+    n, columns = room.count, room.columns
+    ids = columns.metadata_id[:n]
+    for name, figure in figures.items():
+        row = names.index(name)
+        column = StatColumn(columns.kind[row, :n], columns.value[row, :n], np.zeros(0, np.uint32))
+        is_there = bool(column.is_number.any())
+        if is_there:
+            figure.take(ids, column.floats())
+        if name == TIME_SCALE:
+            duration = sums.device_duration[:n]
+            nominal = scaled(duration, column.floats()) if is_there else duration
+            normalized += np.bincount(ids, nominal, minlength=len(normalized))
+
+
+def _made(plane: Plane, sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats) -> CoreSums:
+    ids = np.flatnonzero(sums.occurrences).astype(np.int64)
+    known = {name: figure for name, figure in figures.items() if figure.is_there}
+    totals = OpTotals(
+        occurrences=sums.occurrences[ids],
+        total_ps=sums.total_ps[ids],
+        self_ps=sums.self_ps[ids],
+        minimum_ps=sums.minimum_ps[ids],
+        normalized_ps=normalized[ids] if TIME_SCALE in known else None,
+        figures={name: FigureSum(figure.count[ids], figure.total[ids]) for name, figure in known.items()},
+    )
+    row_of = np.zeros(len(sums.occurrences), np.int64)
+    row_of[ids] = np.arange(len(ids))
+    cells = sums.cells
+    waiting = union(*_columns(sums.off))
+    return CoreSums(
+        table=op_table(plane, ids, totals),
+        op_events=sums.events,
+        span=sums.span,
+        own_span=sums.own_span,
+        cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
+        all_reduce_step=sums.reduces[:, 0],
+        all_reduce_id=sums.reduces[:, 1],
+        all_reduce_ps=sums.reduces[:, 2],
+        busy=_columns(sums.busy),
+        working=_columns(sums.working),
+        waiting=waiting,
+        inside_waits=_begun_inside(*_columns(sums.inside), waiting),
+        device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+    )
+
+
+def _columns(rows: Int64s) -> Intervals:
+    return rows[:, 0].copy(), rows[:, 1].copy()
+
+
+def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:
+    """Those spans that begin strictly inside one of the disjoint, sorted intervals, without empty ones."""
+    if not len(start) or not len(waiting[0]):
+        return no_ints(), no_ints()
+    before = np.searchsorted(waiting[0], start, side="left") - 1
+    inside = (before >= 0) & (start < waiting[1][np.maximum(before, 0)]) & (end > start)
+    return start[inside], end[inside]
+
+
+def _device_times(times: Int64s, left: Int64s, right: Int64s, left_device: Int64s, right_device: Int64s) -> Int64s:
+    """Device times of times on the trace's clock: by the op under way, else between the ends of the ops around."""
+    length = np.maximum(right - left, 1)
+    share = np.clip((times - left) / length, 0.0, 1.0)
+    beyond = np.where(times > right, times - right, np.where(times < left, times - left, 0))  # outside all ops
+    out: Int64s = left_device + np.rint(share * (right_device - left_device)).astype(np.int64) + beyond
+    return out
+
+
+# --- by columns ----------------------------------------------------------------------------------------------------
+
+
+def sums_of_events(ops: CoreOps, steps: StepBorders, times: Int64s) -> CoreSums:
+    """The same sums of events that are decoded already; arguments as for `core_sums`."""
+    events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
+    step = place(start[events.all_reduce], steps.start_ps, steps.end_ps)
+    chosen = events.all_reduce[step >= 0]
+    busy = union(start, end)
+    working, waiting, inside = busy, (no_ints(), no_ints()), (no_ints(), no_ints())
+    if ops.off_duty.any():
+        is_off = ops.off_duty[events.key]
+        waiting = union(start[is_off], end[is_off])
+        on_start, on_end = start[~is_off], end[~is_off]
+        working = union(on_start, on_end)
+        order = None if is_sorted(on_start) else np.argsort(on_start, kind="stable")
+        inside = _begun_inside(*((on_start, on_end) if order is None else (on_start[order], on_end[order])), waiting)
+    return CoreSums(
+        table=ops.table,
+        op_events=len(events.key),
+        span=(int(events.start_ps.min()), int(events.end_ps.max())) if len(start) else None,
+        own_span=(int(start.min()), int(end.max())) if len(start) else None,
+        cells=_step_cells(steps, start, events.key, events.self_ps, len(ops.table)),
+        all_reduce_step=step[step >= 0],
+        all_reduce_id=events.all_reduce_id[step >= 0],
+        all_reduce_ps=events.end_ps[chosen] - events.start_ps[chosen],
+        busy=busy,
+        working=working,
+        waiting=waiting,
+        inside_waits=inside,
+        device_times=_device_times_of_events(ops, times),
+    )
+
+
+def _step_cells(steps: StepBorders, times: Int64s, key: NDArray[np.integer], self_ps: Int64s, rows: int) -> StepCells:
+    """Sums of events by the step in which they start, and by op."""
+    count = len(steps.start_ps)
+    if not count or not len(times):
+        return StepCells(no_ints(), no_ints(), no_ints(), no_ints())
+    if is_sorted(times) and count * rows <= _DENSE * len(times):
+        first = np.searchsorted(times, steps.start_ps).tolist()
+        last = np.searchsorted(times, steps.end_ps).tolist()
+        counts = np.stack([np.bincount(key[a:b], minlength=rows) for a, b in zip(first, last, strict=True)])
+        keys = key.astype(np.int32)
+        sums = np.stack([sum_by_key(keys[a:b], self_ps[a:b], rows) for a, b in zip(first, last, strict=True)])
+        step, row = np.nonzero(counts)
+        return StepCells(step.astype(np.int64), row.astype(np.int64), sums[step, row], counts[step, row])
+    step_of_event = place(times, steps.start_ps, steps.end_ps)
+    inside = np.flatnonzero(step_of_event >= 0)
+    code = step_of_event[inside] * rows + key[inside]
+    codes = distinct(code)
+    cell = np.searchsorted(codes, code)
+    return StepCells(
+        codes // rows,
+        codes % rows,
+        sum_by_key(cell, self_ps[inside], len(codes)),
+        np.bincount(cell, minlength=len(codes)).astype(np.int64),
+    )
+
+
+def _device_times_of_events(ops: CoreOps, times: Int64s) -> Int64s | None:
+    """See `CoreSums.device_times`; None too where events are not in order on the trace's clock."""
+    events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
+    if len(start) < 2 or not is_sorted(start) or np.array_equal(events.start_ps, start):
+        return None
+    outer = _outer(end)
+    own_start, own_end, device_start, device_end = (
+        column[outer] for column in (start, end, events.start_ps, events.end_ps)
+    )
+    op = np.maximum(np.searchsorted(own_start, times, side="right") - 1, 0)
+    after = np.minimum(op + 1, len(outer) - 1)
+    inside: Bools = (times <= own_end[op]) | (after == op)
+    return _device_times(
+        times,
+        np.where(inside, own_start[op], own_end[op]),
+        np.where(inside, own_end[op], own_start[after]),
+        np.where(inside, device_start[op], device_end[op]),
+        np.where(inside, device_end[op], device_start[after]),
+    )
+
+
+def _outer(end: Int64s) -> NDArray[np.intp]:
+    """The events, in order of start, that do not lie inside an earlier one."""
+    latest = np.maximum.accumulate(end)
+    return np.flatnonzero(np.append(True, end[1:] > latest[:-1]))
