@@ -32,6 +32,7 @@ ALL_REDUCE_ID = "all_reduce_unique_id"
 TIME_SCALE = "Time Scale Multiplier"
 DMA_STALL = "dma_stall_duration_ps"
 
+CATEGORY = "hlo_category"
 CUSTOM_CALL = "custom-call"
 COUNTS = ("flops", "model_flops", "bytes_accessed")
 """Work as the compiler counts it, for one occurrence in an op's metadata; events of custom calls may have their own."""
@@ -152,7 +153,7 @@ def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
     stats = event_stats(plane)
     ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
     key, metadata_ids = _dense(ops.metadata_id)
-    table = op_table(plane, metadata_ids, _totals(key, ops, len(metadata_ids)))
+    table = op_table(plane, _totals(key, metadata_ids, ops))
     return CoreOps(
         table=table,
         events=OpEvents(key, ops.start_ps, ops.end_ps, ops.self_ps, ops.all_reduce, ops.all_reduce_id),
@@ -243,7 +244,7 @@ def _dense(ids: Keys) -> tuple[Keys, Int64s]:
 _OP_STATS = (
     "program_id",
     "symbol_id",
-    "hlo_category",
+    CATEGORY,
     "tf_op",
     "memory_access_breakdown",
     *COUNTS,
@@ -263,11 +264,13 @@ class OpTotals:
     """Sums of a core's events by op.
 
     Attributes:
+        ids: int64[n], ascending; the ops' metadata ids.
         occurrences, total_ps, self_ps, minimum_ps: int64[n], as in `OpTable`.
         normalized_ps: float64[n], total time at the nominal clock; None where no event tells it.
         figures: sums of stats of single events, by name, without those that no event has.
     """
 
+    ids: Int64s
     occurrences: Int64s
     total_ps: Int64s
     self_ps: Int64s
@@ -287,32 +290,35 @@ def figure_sum(key: NDArray[np.integer], values: Floats, n: int) -> FigureSum:
 
 def scaled(duration: Int64s, scale: Floats) -> Floats:
     """float64[n]: durations at the nominal clock; one with no multiplier, or an absurd one, counts as it is."""
-    return duration * np.where((scale > 0) & (scale < 1e3), scale, 1.0)
+    factor: Floats = np.where((scale > 0) & (scale < 1e3), scale, 1.0)
+    return factor * duration
 
 
-def _totals(key: Keys, ops: _LineOps, n: int) -> OpTotals:
+def _totals(key: Keys, metadata_ids: Int64s, ops: _LineOps) -> OpTotals:
     """Sums the events by their row."""
+    n = len(metadata_ids)
     duration = ops.end_ps - ops.start_ps
     scale = ops.figures.get(TIME_SCALE)
     return OpTotals(
+        ids=metadata_ids,
         occurrences=np.bincount(key, minlength=n).astype(np.int64),
         total_ps=sum_by_key(key, duration, n),
         self_ps=sum_by_key(key, ops.self_ps, n),
         minimum_ps=min_by_key(key, duration, n),
-        normalized_ps=None if scale is None else np.bincount(key, scaled(duration, scale), minlength=n),
+        normalized_ps=None if scale is None else np.bincount(key, scaled(duration, scale), n).astype(np.float64),
         figures={name: figure_sum(key, values, n) for name, values in ops.figures.items()},
     )
 
 
-def op_table(plane: Plane, metadata_ids: Int64s, totals: OpTotals) -> OpTable:
+def op_table(plane: Plane, totals: OpTotals) -> OpTable:
     """A row for each metadata id with its sums, and what the profile tells about the op."""
     metadata = plane.event_metadata
-    rows = metadata.rows(metadata_ids)
+    rows = metadata.rows(totals.ids)
     source = OpSource(metadata, plane.stat_metadata)
     columns = MetadataStats(source, rows, _OP_STATS)
     occurrences, figures = totals.occurrences, totals.figures
-    category = tuple(value or None for value in columns.texts("hlo_category"))
-    names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, metadata_ids, strict=True))
+    category = tuple(value or None for value in columns.texts(CATEGORY))
+    names = tuple(_op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, totals.ids, strict=True))
     program, has_program = columns.unsigned("program_id")
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)

@@ -18,9 +18,10 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, dis
 from tpuprof.parsers.formats.xspace.core.api import op_pass, sum_by_key
 from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core_ops import (
     ALL_REDUCE_ID,
+    CATEGORY,
     DEVICE_SPAN,
     OPS_LINE,
     TIME_SCALE,
@@ -77,14 +78,26 @@ class StepBorders:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreSums:
-    """The sums of one core's op events.
+class OpSums:
+    """The sums of one core's op events over the whole profile.
 
     Attributes:
         table: time and work by op.
         op_events: number of events.
-        span, own_span: from the first start to the last end, by the device's clock and on the trace's; None without
-            events.
+        span: from the first start to the last end by the device's clock; None without events.
+    """
+
+    table: OpTable
+    op_events: int
+    span: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSums(OpSums):
+    """The sums of one core's op events by step too, and when the core worked.
+
+    Attributes:
+        own_span: the same as `span` on the trace's clock.
         cells: sums by step and op.
         all_reduce_step, all_reduce_id, all_reduce_ps: int64[k], an entry for each all-reduce event inside a step, by
             the device's clock.
@@ -95,9 +108,6 @@ class CoreSums:
         device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
     """
 
-    table: OpTable
-    op_events: int
-    span: tuple[int, int] | None
     own_span: tuple[int, int] | None
     cells: StepCells
     all_reduce_step: Int64s
@@ -116,11 +126,41 @@ def core_sums(plane: Plane, steps: StepBorders, times: Int64s, on_chunk: ChunkDo
     Args:
         times: int64[n], ascending; times on the trace's clock whose device times are wanted.
     """
-    lines = [line for line in plane.lines if line.name == OPS_LINE]
     progress = _Progress(on_chunk)
-    sums = _in_one_pass(plane, lines[0], steps, times, progress.chunk) if len(lines) == 1 else None
-    progress.begin_again()
-    return sums or sums_of_events(core_ops(plane, progress.chunk), steps, times)
+    done = _in_one_pass(plane, steps, times, progress.chunk, spans=True)
+    if done is None:
+        return sums_of_events(core_ops(plane, progress.again), steps, times)
+    sums, totals = done
+    cells, waiting = sums.cells, union(*_columns(sums.off))
+    row_of = np.zeros(len(sums.occurrences), np.int64)
+    row_of[totals.ids] = np.arange(len(totals.ids))
+    return CoreSums(
+        table=op_table(plane, totals),
+        op_events=sums.events,
+        span=sums.span,
+        own_span=sums.own_span,
+        cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
+        all_reduce_step=sums.reduces[:, 0],
+        all_reduce_id=sums.reduces[:, 1],
+        all_reduce_ps=sums.reduces[:, 2],
+        busy=_columns(sums.busy),
+        working=_columns(sums.working),
+        waiting=waiting,
+        inside_waits=_begun_inside(*_columns(sums.inside), waiting),
+        device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+    )
+
+
+def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
+    """The same without steps: only what the pages of ops show."""
+    progress = _Progress(on_chunk)
+    none = no_ints()
+    done = _in_one_pass(plane, StepBorders(none, none), none, progress.chunk, spans=False)
+    if done is None:
+        ops = core_ops(plane, progress.again)
+        return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
+    sums, totals = done
+    return OpSums(op_table(plane, totals), sums.events, sums.span)
 
 
 class _Progress:
@@ -128,55 +168,63 @@ class _Progress:
 
     def __init__(self, on_chunk: ChunkDone | None) -> None:
         self._on_chunk = on_chunk
-        self._told = [0, 0]
-        self._known = [0, 0]
+        self._size = self._events = 0
 
     def chunk(self, size: int, events: int) -> None:
-        """See `ChunkDone`."""
-        fresh = [0, 0]
-        for index, amount in enumerate((size, events)):
-            repeated = min(self._known[index], amount)
-            self._known[index] -= repeated
-            fresh[index] = amount - repeated
-            self._told[index] += fresh[index]
+        """Tells of a chunk; see `ChunkDone`."""
+        self._size += size
+        self._events += events
         if self._on_chunk is not None:
-            self._on_chunk(*fresh)
+            self._on_chunk(size, events)
 
-    def begin_again(self) -> None:
-        """What was told so far comes again."""
-        self._known = list(self._told)
+    def again(self, size: int, events: int) -> None:
+        """Tells of a chunk as far as it goes beyond what `chunk` told."""
+        old_size, old_events = min(self._size, size), min(self._events, events)
+        self._size -= old_size
+        self._events -= old_events
+        if self._on_chunk is not None:
+            self._on_chunk(size - old_size, events - old_events)
 
 
 # --- in one pass ---------------------------------------------------------------------------------------------------
 
 
-def _in_one_pass(plane: Plane, line: Line, steps: StepBorders, times: Int64s, on_chunk: ChunkDone) -> CoreSums | None:
-    """The sums; None where the pass can't make them."""
+def _in_one_pass(
+    plane: Plane, steps: StepBorders, times: Int64s, on_chunk: ChunkDone, spans: bool
+) -> tuple[OpPass, OpTotals] | None:
+    """The pass over a core's op line, and its sums by op; None where the pass can't make them."""
+    lines = [line for line in plane.lines if line.name == OPS_LINE]
     metadata = plane.event_metadata
     ids = int(metadata.ids[-1]) + 1 if len(metadata) else 0
-    if not 0 < ids <= _MOST_IDS or int(metadata.ids[0]) < 0:
+    if len(lines) != 1 or not 0 < ids <= _MOST_IDS or int(metadata.ids[0]) < 0:
         return None
-    source = OpSource(metadata, plane.stat_metadata)
-    off_duty = np.zeros(ids, np.bool_)
-    every_row = np.arange(len(metadata))
-    off_duty[metadata.ids] = MetadataStats(source, every_row, ("hlo_category",)).is_one_of("hlo_category", OFF_DUTY)
-    sums = op_pass(off_duty, steps.start_ps, steps.end_ps, times, room=line.size // _BYTES_AN_EVENT)
+    line = lines[0]
+    room = line.size // _BYTES_AN_EVENT
+    sums = op_pass(_off_duty(plane, ids), steps.start_ps, steps.end_ps, times, room=room, spans=spans)
     if sums is None:
         return None
     names = event_stats(plane)
     known = list(plane.stat_ids(names))
-    rows = tuple(known.index(name) if name in known else -1 for name in (*DEVICE_SPAN, ALL_REDUCE_ID))
+    offset, duration, reduce = (known.index(name) if name in known else -1 for name in (*DEVICE_SPAN, ALL_REDUCE_ID))
     figures = {name: _FigureByIds(ids) for name in known if name not in (*DEVICE_SPAN, ALL_REDUCE_ID)}
     normalized = np.zeros(ids, np.float64)
     shift = line_start(line)
-    for room in line.blocks(names, on_chunk):
-        if room.seen & HAS_OCCURRENCES or not sums.take(room.columns, room.count, shift, rows):
+    for block in line.blocks(names, on_chunk):
+        is_taken = sums.take(block.columns, block.count, shift, (offset, duration, reduce))
+        if block.seen & HAS_OCCURRENCES or not is_taken:
             return None
         if figures:
-            _take_figures(room, known, sums, figures, normalized)
-    if not sums.end():
-        return None
-    return _made(plane, sums, figures, normalized)
+            _take_figures(block, known, sums, figures, normalized)
+    return (sums, _totals_of(sums, figures, normalized)) if sums.end() else None
+
+
+def _off_duty(plane: Plane, ids: int) -> Bools:
+    """bool[ids]: which metadata ids are ops during which the core waits or moves data for the host."""
+    metadata = plane.event_metadata
+    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (CATEGORY,))
+    out = np.zeros(ids, np.bool_)
+    out[metadata.ids] = stats.is_one_of(CATEGORY, OFF_DUTY)
+    return out
 
 
 class _FigureByIds:
@@ -217,10 +265,12 @@ def _take_figures(
             normalized += np.bincount(ids, nominal, minlength=len(normalized))
 
 
-def _made(plane: Plane, sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats) -> CoreSums:
+def _totals_of(sums: OpPass, figures: Mapping[str, _FigureByIds], normalized: Floats) -> OpTotals:
+    """The sums of the metadata ids that have events."""
     ids = np.flatnonzero(sums.occurrences).astype(np.int64)
     known = {name: figure for name, figure in figures.items() if figure.is_there}
-    totals = OpTotals(
+    return OpTotals(
+        ids=ids,
         occurrences=sums.occurrences[ids],
         total_ps=sums.total_ps[ids],
         self_ps=sums.self_ps[ids],
@@ -228,28 +278,10 @@ def _made(plane: Plane, sums: OpPass, figures: Mapping[str, _FigureByIds], norma
         normalized_ps=normalized[ids] if TIME_SCALE in known else None,
         figures={name: FigureSum(figure.count[ids], figure.total[ids]) for name, figure in known.items()},
     )
-    row_of = np.zeros(len(sums.occurrences), np.int64)
-    row_of[ids] = np.arange(len(ids))
-    cells = sums.cells
-    waiting = union(*_columns(sums.off))
-    return CoreSums(
-        table=op_table(plane, ids, totals),
-        op_events=sums.events,
-        span=sums.span,
-        own_span=sums.own_span,
-        cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
-        all_reduce_step=sums.reduces[:, 0],
-        all_reduce_id=sums.reduces[:, 1],
-        all_reduce_ps=sums.reduces[:, 2],
-        busy=_columns(sums.busy),
-        working=_columns(sums.working),
-        waiting=waiting,
-        inside_waits=_begun_inside(*_columns(sums.inside), waiting),
-        device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
-    )
 
 
 def _columns(rows: Int64s) -> Intervals:
+    """The two columns of rows of spans."""
     return rows[:, 0].copy(), rows[:, 1].copy()
 
 
@@ -291,8 +323,8 @@ def sums_of_events(ops: CoreOps, steps: StepBorders, times: Int64s) -> CoreSums:
     return CoreSums(
         table=ops.table,
         op_events=len(events.key),
-        span=(int(events.start_ps.min()), int(events.end_ps.max())) if len(start) else None,
-        own_span=(int(start.min()), int(end.max())) if len(start) else None,
+        span=_span(events.start_ps, events.end_ps),
+        own_span=_span(start, end),
         cells=_step_cells(steps, start, events.key, events.self_ps, len(ops.table)),
         all_reduce_step=step[step >= 0],
         all_reduce_id=events.all_reduce_id[step >= 0],
@@ -303,6 +335,11 @@ def sums_of_events(ops: CoreOps, steps: StepBorders, times: Int64s) -> CoreSums:
         inside_waits=inside,
         device_times=_device_times_of_events(ops, times),
     )
+
+
+def _span(start: Int64s, end: Int64s) -> tuple[int, int] | None:
+    """From the first start to the last end."""
+    return (int(start.min()), int(end.max())) if len(start) else None
 
 
 def _step_cells(steps: StepBorders, times: Int64s, key: NDArray[np.integer], self_ps: Int64s, rows: int) -> StepCells:

@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops import core_sums as module
 from tpuprof.parsers.ops.core_ops import core_ops
-from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, StepCells, core_sums, sums_of_events
+from tpuprof.parsers.ops.core_sums import CoreSums, StepBorders, StepCells, core_sums, op_sums, sums_of_events
 from tpuprof.parsers.ops.table import OpTable
 
 Event = tuple[int, int, int, dict[str, StatInput]]
@@ -126,6 +126,9 @@ def test_the_pass_and_the_columns_agree(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tpuprof.parsers.formats.xspace.trace.chunk_size", lambda: chunk)
         assert_same(core_sums(plane, borders(steps), asked), expected)
+        short = op_sums(plane)
+    assert plain(short.table) == plain(core_sums(plane, borders([]), asked[:0]).table)
+    assert (short.op_events, short.span) == (expected.op_events, expected.span)
 
 
 @needs_compiled_core
@@ -178,7 +181,7 @@ def test_outputs_grow_from_no_room_at_all() -> None:
     plane = plane_of(events)
     expected = core_sums(plane, steps, np.arange(0, 1300, 50))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "op_pass", lambda *args, room: op_pass(*args, room=room * 0))
+        patch.setattr(module, "op_pass", lambda *args, room, spans: op_pass(*args, room=room * 0, spans=spans))
         assert_same(core_sums(plane, steps, np.arange(0, 1300, 50)), expected)
     assert_same(sums_of_events(core_ops(plane), steps, np.arange(0, 1300, 50)), expected)
 

@@ -972,6 +972,7 @@ typedef struct {
     int32_t *touched;
     Rows stack, out[6]; /* cells, busy, working, off, inside, reduces */
     int64_t steps, times;
+    int spans; /* whether the unions and the times are wanted */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1116,6 +1117,8 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     if (UNLIKELY(has_integer(block, 2, i)) && block->value[2][i] && step >= 0)
         put(to, REDUCES, step, block->value[2][i], length);
 
+    if (!to->spans)
+        return 1;
     if (!s[OUTER] || own_end > s[OUTER_END]) {
         if (s[OUTER])
             answer_times(to, own_start, start, 0);
@@ -1155,11 +1158,12 @@ static void end_line(OpSums *to) {
 
 /* op_sums(id, offset, duration, kind, value, off_duty, step_start, step_end, time, state, device_duration, occurrences,
  *         total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside, reduces,
- *         time_span, shift, at, count, is_end, offset_row, duration_row, reduce_row) -> (at, status)
+ *         time_span, shift, at, count, is_end, spans, offset_row, duration_row, reduce_row)
+ * -> (at, status)
  * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
  * which rows of `kind` and `value` hold the stats; -1 for none. */
 static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    enum { INPUTS = 9, OUTPUTS = 17, NUMBERS = 7 };
+    enum { INPUTS = 9, OUTPUTS = 17, NUMBERS = 8, ROWS = 5 /* the first of them */ };
     Arrays a;
     Py_ssize_t number[NUMBERS];
     (void)module;
@@ -1187,7 +1191,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         fits = fits && holds(&a, i, v[i].len / 8, 8);
     int64_t *state = v[9].buf;
     OpSums to = {state, ids, v[5].buf, v[11].buf, v[12].buf, v[13].buf, v[14].buf, v[15].buf, v[16].buf, v[17].buf,
-                 {v[18].buf, v[18].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times,
+                 {v[18].buf, v[18].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times, number[4] != 0,
                  v[6].buf, v[7].buf, v[8].buf, v[25].buf};
     for (int i = 0; i < 6; i++) {
         to.out[i].cells = v[19 + i].buf;
@@ -1200,7 +1204,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         fits = to.stack.cells[STACK_COLUMNS * i + STACK_ID] >= 0 && to.stack.cells[STACK_COLUMNS * i + STACK_ID] < ids;
     for (int64_t i = 0; fits && i < state[TOUCHED]; i++)
         fits = to.touched[i] >= 0 && to.touched[i] < ids;
-    for (int i = 4; i < NUMBERS; i++)
+    for (int i = ROWS; i < NUMBERS; i++)
         fits = fits && number[i] >= -1 && (number[i] < 0 || (number[i] + 1) * capacity <= v[3].len);
     if (!fits) {
         refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
@@ -1208,9 +1212,9 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
     }
     OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], v[10].len ? v[10].buf : NULL};
     for (int i = 0; i < 3; i++)
-        if (number[4 + i] >= 0) {
-            block.kind[i] = (const uint8_t *)v[3].buf + number[4 + i] * capacity;
-            block.value[i] = (const int64_t *)v[4].buf + number[4 + i] * capacity;
+        if (number[ROWS + i] >= 0) {
+            block.kind[i] = (const uint8_t *)v[3].buf + number[ROWS + i] * capacity;
+            block.value[i] = (const int64_t *)v[4].buf + number[ROWS + i] * capacity;
         }
     int status = DONE;
     Py_BEGIN_ALLOW_THREADS

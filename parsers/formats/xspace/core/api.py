@@ -163,13 +163,15 @@ def lanes(start: Int64s, end: Int64s) -> NDArray[np.int32]:
     return _core()[1].lanes(start, end)
 
 
-def op_pass(off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int) -> OpPass | None:
+def op_pass(
+    off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int, spans: bool
+) -> OpPass | None:
     """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
     if core_name() != "c":
         return None
     from tpuprof.parsers.formats.xspace.core.op_pass import OpPass  # noqa: PLC0415 - only the compiled core has it
 
-    return OpPass(off_duty, step_start, step_end, times, room)
+    return OpPass(off_duty, step_start, step_end, times, room, spans)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core import _core
-from tpuprof.parsers.formats.xspace.core.types import EventColumns
+from tpuprof.parsers.formats.xspace.core.types import EventColumns, as_int64
 
 if not hasattr(_core, "op_sums"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
@@ -33,6 +33,7 @@ class OpPass:
         step_start, step_end: int64[steps], in order, not overlapping.
         times: int64[n], ascending.
         room: how many rows the outputs have at first; those that nobody writes take no memory.
+        spans: whether `busy`, `working`, `off`, `inside` and `time_span` are wanted.
 
     Attributes:
         occurrences, total_ps, self_ps, minimum_ps: int64[ids].
@@ -42,10 +43,13 @@ class OpPass:
             the same by the device's clock.
     """
 
-    def __init__(self, off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int) -> None:
+    def __init__(
+        self, off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int, spans: bool
+    ) -> None:
         ids = len(off_duty)
-        self._inputs = (off_duty.view(np.uint8), *map(np.ascontiguousarray, (step_start, step_end, times)))
-        self.times = times
+        self._spans = spans
+        self._inputs = (off_duty.view(np.uint8), as_int64(step_start, "start"), as_int64(step_end, "end"))
+        self.times = as_int64(times, "times")
         self._state = np.zeros(_STATE_SIZE, np.int64)
         self._state[1:26] = [
             *(_LOWEST, _LOWEST, _LOWEST, _HIGHEST, _LOWEST, _HIGHEST, _LOWEST, 0, 0, 0, 0, -1, -1, 0),
@@ -78,12 +82,10 @@ class OpPass:
 
     def end(self) -> bool:
         """Closes what is still open behind the last event; see `take`."""
-        none, empty = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
-        ids = np.zeros(0, np.int32)
-        self.device_duration = none
-        columns = EventColumns(
-            ids, none, none, empty[0:0, 0:0].reshape(0), none, ids.view(np.uint32), empty, none, none
-        )
+        ids, lengths = np.zeros(0, np.int32), np.zeros(0, np.uint32)
+        times, flags = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+        self.device_duration = times
+        columns = EventColumns(ids, times, times, flags, times, lengths, flags, times, lengths)
         return self._run(columns, 0, 0, True, (-1, -1, -1))
 
     def _run(self, columns: EventColumns, shift: int, count: int, is_end: bool, rows: tuple[int, int, int]) -> bool:
@@ -96,6 +98,7 @@ class OpPass:
                 columns.kind,
                 columns.value,
                 *self._inputs,
+                self.times,
                 self._state,
                 self.device_duration,
                 self.occurrences,
@@ -110,6 +113,7 @@ class OpPass:
                 at,
                 count,
                 is_end,
+                self._spans,
                 *rows,
             )
             if status == _NO_ROOM:
