@@ -8,11 +8,11 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.ops.core_ops import STEPS_LINE
+from tpuprof.parsers.hosts.op_summary import whole_time
 from tpuprof.parsers.ops.core_sums import StepBorders, core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.duty import CoreDuty, core_duty, hull, line_spans
+from tpuprof.parsers.steps.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.markers import CoreSteps, ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
@@ -77,9 +77,7 @@ def summarise_core(
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
     sums = core_sums(plane, StepBorders(steps.start_ps, steps.end_ps), times, on_chunk)
     steps = on_device_clock(steps, times, sums.device_times)
-    ops = (no_ints(), no_ints()) if sums.span is None else (np.array(sums.span[:1]), np.array(sums.span[1:]))
-    first, last = hull([ops, *line_spans(plane, STEPS_LINE, device=True)])
-    total = last - first
+    total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     return CoreSummary(

@@ -17,6 +17,7 @@ from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summaris
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.device import (
+    ENVIRONMENT_PLANE,
     DeviceInfo,
     device_info,
     device_ordinal,
@@ -26,7 +27,7 @@ from tpuprof.parsers.ops.device import (
     merge_devices,
 )
 from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
-from tpuprof.parsers.ops.host.events import ENVIRONMENT_PLANE, HOST_PLANE, HostEvents, read_threads, thread_lines
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables

@@ -129,6 +129,30 @@ def device_spans(events: Events, start: Int64s, end: Int64s) -> Intervals:
     return np.where(both, offset, start), np.where(both, device_end, end)
 
 
+def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDone | None = None) -> list[Intervals]:
+    """Spans of the events of each line of that name; with `device` by the device's clock."""
+    spans = []
+    for line in plane.lines:
+        if line.name == name:
+            events = line.events(DEVICE_SPAN if device else (), on_chunk)
+            start, end = event_spans(line, events)
+            spans.append(device_spans(events, start, end) if device else (start, end))
+    return spans
+
+
+def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
+    """From the first start to the last end; zeros without any event."""
+    filled = [(start, end) for start, end in spans if len(start)]
+    if not filled:
+        return 0, 0
+    return min(int(start.min()) for start, _ in filled), max(int(end.max()) for _, end in filled)
+
+
+def as_interval(span: tuple[int, int]) -> Intervals:
+    """One span as intervals."""
+    return np.array(span[:1]), np.array(span[1:])
+
+
 @dataclass(frozen=True, slots=True)
 class _LineOps:
     """The sorted events of one op line; see `OpEvents` and `CoreOps`.

@@ -12,6 +12,9 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 
+ENVIRONMENT_PLANE = "Task Environment"
+"""The plane whose stats describe the capture."""
+
 _TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
 _SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]?(\d+)$")
 _GPU = re.compile(r"^/device:GPU:(\d+)$")

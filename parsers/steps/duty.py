@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Intervals, no_ints, subtract, union, union_length
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.core_ops import DEVICE_SPAN, device_spans, event_spans
+from tpuprof.parsers.ops.core_ops import as_interval, hull, line_spans
 from tpuprof.parsers.ops.core_sums import CoreSums
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
 from tpuprof.parsers.steps.markers import ModuleRuns
@@ -49,15 +49,11 @@ def core_duty(chip: str, sums: CoreSums, runs: ModuleRuns, is_crowded: bool) -> 
     Args:
         is_crowded: whether the chip has several cores, and needs the union of their intervals and not just a sum.
     """
-    first, last = hull([_as_spans(sums.own_span), (runs.start_ps, runs.end_ps)])
+    ops = [] if sums.own_span is None else [as_interval(sums.own_span)]
+    first, last = hull([*ops, (runs.start_ps, runs.end_ps)])
     active = on_duty(sums)
     length = int((active[1] - active[0]).sum())
     return CoreDuty(chip, (first, last) if last > first else None, length, active if is_crowded else None)
-
-
-def _as_spans(span: tuple[int, int] | None) -> Intervals:
-    """One span as intervals, or none."""
-    return (no_ints(), no_ints()) if span is None else (np.array(span[:1]), np.array(span[1:]))
 
 
 def on_duty(sums: CoreSums) -> Intervals:
@@ -73,25 +69,6 @@ def on_duty(sums: CoreSums) -> Intervals:
         return works
     starts, ends = zip(works, sums.inside_waits, strict=True)
     return union(np.concatenate(starts), np.concatenate(ends))
-
-
-def line_spans(plane: Plane, name: str, device: bool = False, on_chunk: ChunkDone | None = None) -> list[Intervals]:
-    """Spans of the events of each line of that name; with `device` by the device's clock."""
-    spans = []
-    for line in plane.lines:
-        if line.name == name:
-            events = line.events(DEVICE_SPAN if device else (), on_chunk)
-            start, end = event_spans(line, events)
-            spans.append(device_spans(events, start, end) if device else (start, end))
-    return spans
-
-
-def hull(spans: Sequence[Intervals]) -> tuple[int, int]:
-    """From the first start to the last end; zeros without any event."""
-    filled = [(start, end) for start, end in spans if len(start)]
-    if not filled:
-        return 0, 0
-    return min(int(start.min()) for start, _ in filled), max(int(end.max()) for _, end in filled)
 
 
 def union_of(spans: Sequence[Intervals]) -> Intervals:

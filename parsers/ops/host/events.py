@@ -17,7 +17,6 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
 
 HOST_PLANE = "/host:CPU"
-ENVIRONMENT_PLANE = "Task Environment"
 """Its stats tell of the capture, such as when it began."""
 
 # Lines that the profiler derives from others have ids from here on; of a line's id the low 32 bits count.

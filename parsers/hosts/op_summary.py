@@ -1,0 +1,117 @@
+"""What one host adds to the pages of ops: sums by op. Its other threads, steps and idle times are left alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.hosts.plan import on_threads
+from tpuprof.parsers.hosts.progress import Watch
+from tpuprof.parsers.ops.core_ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, hull, line_spans
+from tpuprof.parsers.ops.core_sums import OpSums, op_sums
+from tpuprof.parsers.ops.device import (
+    ENVIRONMENT_PLANE,
+    DeviceInfo,
+    device_info,
+    is_gpu,
+    is_tensor_core,
+    merge_devices,
+)
+from tpuprof.parsers.ops.table import OpTable, merge_tables
+
+_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class OpSummary:
+    """What the pages of ops need of one host.
+
+    Attributes:
+        host: name of the host.
+        core_count, gpu_count: numbers of TensorCore and GPU planes.
+        device: the device as the cores' planes describe it; None without a device plane.
+        table: time by op over the host's cores.
+        op_events: number of op events over the host's cores.
+        self_ps: self time of all ops.
+        total_ps: the cores' whole time, idle time included.
+        programs: program id to the name of its HLO module.
+        simulated: whether the profile says that its times are not measured.
+        warnings: messages of the profiler itself.
+        remarks: sentences on odd devices.
+        problems: what is wrong with the file.
+    """
+
+    host: str
+    core_count: int
+    gpu_count: int
+    device: DeviceInfo | None
+    table: OpTable
+    op_events: int
+    self_ps: int
+    total_ps: int
+    programs: Mapping[int, str]
+    simulated: bool
+    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def op_summary(
+    trace: Trace, host: str, infos: Sequence[DeviceInfo], cores: Sequence[tuple[OpSums, int]], modules: Iterable[str]
+) -> OpSummary:
+    """Puts a host's cores together.
+
+    Args:
+        infos: each core's device.
+        cores: each core's ops, and its whole time in picoseconds.
+        modules: names of the modules that ran, ``jit_step(7)``.
+    """
+    device, remarks = merge_devices(infos)
+    environment = trace.plane(ENVIRONMENT_PLANE)
+    self_ps = [int(sums.table.self_ps.sum()) for sums, _ in cores]
+    matches = map(_MODULE_NAME.match, modules)
+    return OpSummary(
+        host=host,
+        core_count=len(cores),
+        gpu_count=sum(is_gpu(plane) for plane in trace.planes),
+        device=device,
+        table=merge_tables([sums.table for sums, _ in cores]),
+        op_events=sum(sums.op_events for sums, _ in cores),
+        self_ps=sum(self_ps),
+        total_ps=sum(max(total, own) for (_, total), own in zip(cores, self_ps, strict=True)),
+        programs={int(match[2]): match[1] for match in matches if match},
+        simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
+        warnings=(*trace.errors, *trace.warnings),
+        remarks=remarks,
+        problems=trace.problems,
+    )
+
+
+def whole_time(plane: Plane, sums: OpSums) -> int:
+    """The time from a core's first to its last op or step by the device's clock, in picoseconds; 0 without any."""
+    ops = [] if sums.span is None else [as_interval(sums.span)]
+    first, last = hull([*ops, *line_spans(plane, STEPS_LINE, device=True)])
+    return last - first
+
+
+def summarise_ops(path: str, host: str, watch: Watch, threads: int) -> OpSummary:
+    """Reads a host's file and returns its ops; workers call this."""
+    with closing(Trace.open(path)) as trace:
+        cores = [plane for plane in trace.planes if is_tensor_core(plane)]
+        watch.opened(sum(line.size for plane in cores for line in plane.lines if line.name == OPS_LINE))
+        sums = on_threads(partial(op_sums, on_chunk=watch.chunk), cores, threads)
+        totals = [(of_core, whole_time(plane, of_core)) for plane, of_core in zip(cores, sums, strict=True)]
+        modules = {name for plane in cores for name in _module_names(plane)}
+        return op_summary(trace, host, [device_info(plane) for plane in cores], totals, modules)
+
+
+def _module_names(plane: Plane) -> list[str]:
+    """Names of the modules that ran on a core."""
+    lines = [line for line in plane.lines if line.name == MODULES_LINE]
+    ids = {number for line in lines for number in line.events(places=False).metadata_id.tolist()}
+    return [plane.event_metadata.label(number) for number in ids]
