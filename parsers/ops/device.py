@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from google.protobuf.message import DecodeError
+import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.walk import VARINT, varint
 
 ENVIRONMENT_PLANE = "Task Environment"
 """The plane whose stats describe the capture."""
@@ -132,24 +133,28 @@ def _peak(value: object, factor: float) -> float | None:
     return float(value) * factor if is_one and isinstance(value, int | float) else None
 
 
+def _chip(details: bytes) -> int | None:
+    """The chip of a core by its `CoreDetails` (`local_chip_id`, 0 where absent); None where these are damaged."""
+    fields_of = split_fields(details)
+    if fields_of.status or fields_of.next != len(details):
+        return None
+    chosen = np.flatnonzero((fields_of.number == 4) & (fields_of.wire == VARINT))
+    return varint(details[int(fields_of.begin[chosen[-1]]) :]) & 0xFFFFFFFF if len(chosen) else 0
+
+
 def device_info(plane: Plane) -> DeviceInfo:
     """Reads the stats of a device plane."""
     stats = plane.stats
     kind = stats.get("device_type_string")
-    chip = plane.name
     details = stats.get("core_details")
-    if isinstance(details, bytes):
-        try:
-            chip = f"chip {xplane_pb2.CoreDetails.FromString(details).local_chip_id}"
-        except DecodeError:
-            chip = plane.name
+    chip = _chip(details) if isinstance(details, bytes) else None
     return DeviceInfo(
         device_type=kind if isinstance(kind, str) and kind else None,
         peaks=Peaks(
             flops_per_second=_peak(stats.get("peak_teraflops_per_second"), 1e12),
             **{name: _peak(stats.get(f"peak_{stat}_bw_gigabytes_per_second"), 1e9) for name, stat in _BANDWIDTHS},
         ),
-        chip=chip,
+        chip=plane.name if chip is None else f"chip {chip}",
     )
 
 

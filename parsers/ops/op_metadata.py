@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, distinct
-from tpuprof.parsers.formats.proto import xplane_pb2
+from tpuprof.parsers.formats.xspace.core.api import decode_events
+from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_BYTES,
     KIND_DOUBLE,
@@ -19,8 +19,9 @@ from tpuprof.parsers.formats.xspace.metadata import (
     KIND_STR,
     KIND_UINT64,
     MetadataTable,
+    split_all,
 )
-from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.formats.xspace.walk import LEN, text
 
 _HBM, _CMEM, _VMEM = 1, 2, 3
 _READ, _WRITE = 1, 2
@@ -131,33 +132,31 @@ class MetadataStats:
     def memory_access(self) -> Floats:
         """float64[n, len(TRAFFIC)]: bytes of one occurrence by memory, NaN where there is no breakdown."""
         out = np.full((self._n, len(TRAFFIC)), np.nan)
-        parsed: dict[bytes, tuple[int, ...] | None] = {}
-        for row, raw in enumerate(self._bytes("memory_access_breakdown")):
-            if raw is None:
-                continue
-            if raw not in parsed:
-                parsed[raw] = _traffic(raw)
-            traffic = parsed[raw]
-            if traffic is not None:
-                out[row] = traffic
+        raws = self._bytes("memory_access_breakdown")
+        distinct_raws = dict.fromkeys(raw for raw in raws if raw is not None)
+        number = {raw: place for place, raw in enumerate(distinct_raws)}
+        rows = [row for row, raw in enumerate(raws) if raw is not None]
+        if rows:
+            out[rows] = _traffic(list(number))[[number[raw] for raw in raws if raw is not None]]
         return out
 
 
-def _traffic(raw: bytes) -> tuple[int, ...] | None:
-    """Reads one breakdown, in the order of TRAFFIC; None where it is damaged."""
-    try:
-        access = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
-    except DecodeError:
-        return None
-    hbm = 0
-    on_chip, cmem, vmem = [0, 0, 0], [0, 0, 0], [0, 0, 0]
-    for entry in access:
-        # neither read nor write: HBM has one peak for both, so it counts there and nowhere else
-        direction = entry.operation_type if entry.operation_type in (_READ, _WRITE) else 0
-        if entry.memory_space == _HBM:
-            hbm += entry.bytes_accessed
-            continue
-        on_chip[direction] += entry.bytes_accessed
-        if entry.memory_space in (_CMEM, _VMEM):
-            (cmem if entry.memory_space == _CMEM else vmem)[direction] += entry.bytes_accessed
-    return hbm, on_chip[_READ], on_chip[_WRITE], cmem[_READ], cmem[_WRITE], vmem[_READ], vmem[_WRITE]
+def _traffic(raws: Sequence[bytes]) -> Floats:
+    """float64[n, len(TRAFFIC)]: what these breakdowns say; NaN for a damaged one."""
+    borders = np.cumsum([0, *map(len, raws)])
+    messages = split_all(b"".join(raws), borders[:-1], borders[1:])
+    chosen = (messages.number == 1) & (messages.wire == LEN)
+    # an access has operation, memory and bytes as fields 1 to 3, where an event has its id, offset and duration
+    access = decode_events(messages.body, messages.begin[chosen], messages.end[chosen])
+    owner = np.flatnonzero(messages.kept)[messages.owner[chosen]]
+    size = access.duration_ps.view(np.uint64).astype(np.float64)
+    operation, memory = access.metadata_id & 0xFFFFFFFF, access.offset_ps
+    ways = (operation == _READ, operation == _WRITE)
+    # neither read nor write: HBM has one peak for both, so it counts there and nowhere else
+    on_chip = [(memory != _HBM) & way for way in ways]
+    columns = (memory == _HBM, *on_chip, *(way & (memory == of) for of in (_CMEM, _VMEM) for way in on_chip))
+    sums = [np.bincount(owner[of], size[of], minlength=len(raws)) for of in columns]
+    out = np.stack(sums, axis=1).astype(np.float64)
+    out[~messages.kept] = np.nan
+    out[owner[(access.flags & EVENT_MALFORMED) != 0]] = np.nan
+    return out

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from struct import unpack
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, positions
-from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
-from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint
+from tpuprof.parsers.formats.xspace.walk import FIXED64, LEN, VARINT, text, varint
+
+if TYPE_CHECKING:  # protobuf takes 15 ms to import
+    from tpuprof.parsers.formats.proto import xplane_pb2
 
 StatValue: TypeAlias = int | float | str | bytes | None
 """A decoded stat: double, uint64, int64, text (a reference is resolved to its text), bytes, or None without a value."""
@@ -23,6 +26,27 @@ STATS_OF_EVENT_METADATA = 5
 
 # XStat's value fields
 KIND_DOUBLE, KIND_UINT64, KIND_INT64, KIND_STR, KIND_BYTES, KIND_REF, KIND_COMPRESSED = range(2, 9)
+
+
+def decode_stat(payload: bytes) -> tuple[int, int, int | float | bytes] | None:
+    """Reads one XStat: its metadata id, kind (0 without a value) and value; None where it is damaged."""
+    fields = split_fields(payload)
+    if fields.status or fields.next != len(payload):
+        return None
+    stat_id, kind = 0, 0
+    out: int | float | bytes = 0
+    spans = (column.tolist() for column in (fields.number, fields.wire, fields.begin, fields.end))
+    for number, wire, begin, end in zip(*spans, strict=True):
+        data = payload[begin:end]
+        if (number, wire) == (1, VARINT):
+            stat_id = varint(data)
+        elif (number, wire) == (KIND_DOUBLE, FIXED64):
+            kind, out = number, float(unpack("<d", data)[0])
+        elif wire == VARINT and number in (KIND_UINT64, KIND_INT64, KIND_REF):
+            kind, out = number, varint(data, signed=number == KIND_INT64)
+        elif wire == LEN and number in (KIND_STR, KIND_BYTES, KIND_COMPRESSED):
+            kind, out = number, data
+    return stat_id, kind, out
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +121,8 @@ class MetadataTable:
         Raises:
             google.protobuf.message.DecodeError: the entry is damaged.
         """
+        from tpuprof.parsers.formats.proto import xplane_pb2  # noqa: PLC0415
+
         return xplane_pb2.XEventMetadata.FromString(self.body[self.begin[row] : self.end[row]])
 
 
@@ -118,7 +144,7 @@ def _intact(body: bytes, begin: Int64s, end: Int64s) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class Messages:
     """The fields of many messages, each copied behind the other.
 
     Attributes:
@@ -148,7 +174,7 @@ class _Split:
         return begin, end
 
 
-def _split_all(body: bytes, begin: Int64s, end: Int64s) -> _Split:
+def split_all(body: bytes, begin: Int64s, end: Int64s) -> Messages:
     """Fields of many messages in one call: a row of message bodies is itself a valid message body.
 
     One damaged message would spoil the ones behind it, so it finds damaged messages and leaves them out.
@@ -165,7 +191,7 @@ def _split_all(body: bytes, begin: Int64s, end: Int64s) -> _Split:
     # a field's tag lies inside its message even where its payload is empty and ends it
     tag = np.append(np.int64(0), fields.end[:-1])[: len(fields.end)]
     owner = np.searchsorted(borders, tag, side="right") - 1
-    return _Split(joined, borders, fields.number, fields.wire, fields.begin, fields.end, owner, kept)
+    return Messages(joined, borders, fields.number, fields.wire, fields.begin, fields.end, owner, kept)
 
 
 def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) -> MetadataTable:
@@ -176,7 +202,7 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
 
     Later entries with the same key win, as in protobuf. It leaves out and counts damaged entries.
     """
-    entries = _split_all(body, begin, end)
+    entries = split_all(body, begin, end)
     keys = np.zeros(len(entries.borders) - 1, np.int64)
     is_key = (entries.number == 1) & (entries.wire == VARINT)
     places = zip(
@@ -188,7 +214,7 @@ def read_table(body: bytes, begin: Int64s, end: Int64s, display_field: int = 4) 
     if len(order):
         order = order[np.append(np.diff(keys[order]) != 0, True)]
     value_begin, value_end = entries.last(2)
-    messages = _split_all(entries.body, value_begin[order], value_end[order])
+    messages = split_all(entries.body, value_begin[order], value_end[order])
     return MetadataTable(
         messages.body,
         keys[order][messages.kept],

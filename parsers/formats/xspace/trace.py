@@ -13,19 +13,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
-from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
-from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, MetadataTable, StatValue, read_table
+from tpuprof.parsers.formats.xspace.metadata import (
+    KIND_BYTES,
+    KIND_REF,
+    KIND_STR,
+    MetadataTable,
+    StatValue,
+    decode_stat,
+    read_table,
+)
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, open_source
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import xplane_pb2
 
 _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 
@@ -288,11 +298,9 @@ class Plane:
         body, begin, end = self._bytes_of(6)
         out: dict[str, StatValue] = {}
         for a, b in zip(begin.tolist(), end.tolist(), strict=True):
-            try:
-                stat = xplane_pb2.XStat.FromString(body[a:b])
-            except DecodeError:
-                continue
-            out.setdefault(self.stat_name(stat.metadata_id), self.stat_value(stat))
+            stat = decode_stat(body[a:b])
+            if stat is not None:
+                out.setdefault(self.stat_name(stat[0]), self._stat_value(*stat[1:]))
         return out
 
     def stat_name(self, metadata_id: int) -> str:
@@ -306,6 +314,14 @@ class Plane:
             return {}
         ids = self.stat_metadata.find_names(names)
         return {name: ids[name] for name in names if name in ids}
+
+    def _stat_value(self, kind: int, value: int | float | bytes) -> StatValue:
+        """Value of a stat by its kind; a reference becomes the text it stands for."""
+        if kind == KIND_STR and isinstance(value, bytes):
+            return text(value)
+        if kind == KIND_REF and isinstance(value, int):
+            return self._referenced(value)
+        return value if kind else None
 
     def stat_value(self, stat: xplane_pb2.XStat) -> StatValue:
         """Value of a decoded stat; a reference becomes the text it stands for."""

@@ -16,6 +16,7 @@ from tpuprof.parsers.formats.xspace.source import ByteSource
 WINDOW = 1 << 18
 LEN = 2
 VARINT = 0
+FIXED64 = 1
 
 
 @dataclass(frozen=True, slots=True)
