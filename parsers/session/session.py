@@ -6,24 +6,23 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.op_summary import OpSummary, summarise_ops
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reader import HostReader
-from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import shortcoming
-from tpuprof.parsers.pages.common import why_no_ops
-from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.overview.overview import overview
 
-if TYPE_CHECKING:  # each page's module is imported when the page is asked for: the overview starts sooner
+if TYPE_CHECKING:  # a page's modules are imported when the page is asked for: each report starts with its own alone
     from concurrent.futures import Executor
 
+    from tpuprof.parsers.formats.hlo.programs import HloModules
+    from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.memory.allocators.model import MemoryProfilePage, ModuleRuns
     from tpuprof.parsers.memory.allocators.profile import HostMemory
     from tpuprof.parsers.memory.model import Capacity
@@ -35,6 +34,7 @@ if TYPE_CHECKING:  # each page's module is imported when the page is asked for: 
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.timeline.model import StepSpan, Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
 
@@ -46,10 +46,11 @@ PARTIAL_EVERY_SECONDS = 0.5
 
 _PARTIAL_REST = 3
 
-OnPartial = Callable[[Overview, int, int], None]
+OnPartial: TypeAlias = "Callable[[Overview, int, int], None]"
 """Receives a page over some hosts, how many these are, and how many there are in all."""
 
 _Part = TypeVar("_Part")
+_Summary = TypeVar("_Summary", bound=OpSummary)
 
 
 class Session:
@@ -75,7 +76,9 @@ class Session:
         self.run = run
         self._on_progress = on_progress
         self._is_cancelled = is_cancelled
-        self._reader = HostReader(on_progress, is_cancelled, executor, scheduler)
+        self._executor = executor
+        self._scheduler = scheduler
+        self._op_reader = self._reader_of(summarise_ops)
         self._modules: dict[str, HloModules] = {}
         self._programs: dict[str, frozenset[int]] = {}
         self._overviews: dict[str | None, Overview] = {}
@@ -84,6 +87,16 @@ class Session:
         self._sources: dict[str, ModuleSource] = {}
         self._compiled: dict[str | None, CompiledModules] = {}
         self._host_memory: dict[str, HostMemory] = {}
+
+    def _reader_of(self, work: Work[_Summary]) -> HostReader[_Summary]:
+        return HostReader(work, self._on_progress, self._is_cancelled, self._executor, self._scheduler)
+
+    @cached_property
+    def _reader(self) -> HostReader[HostSummary]:
+        """What each host adds to all pages."""
+        from tpuprof.parsers.hosts.summary import summarise_file  # noqa: PLC0415
+
+        return self._reader_of(summarise_file)
 
     def overview(self, host: str | None = None) -> Overview:
         """The overview of one host, or of all hosts merged when `host` is None.
@@ -109,6 +122,8 @@ class Session:
         return self._overview(host, _Partials(self._overview_so_far, self._chosen(host), on_partial))
 
     def _overview(self, host: str | None, partials: _Partials | None) -> Overview:
+        from tpuprof.parsers.pages.overview.overview import overview  # noqa: PLC0415
+
         known = self._overviews.get(host)
         if known is None:
             summaries, notes = self._summarised(host, partials)
@@ -118,12 +133,16 @@ class Session:
 
     def _overview_so_far(self, files: Sequence[HostFile], done: int) -> Overview | None:
         """The overview of those of some hosts that are read; None where none is readable so far."""
-        summaries = self._readable(files)
+        from tpuprof.parsers.pages.overview.overview import overview  # noqa: PLC0415
+
+        summaries = _readable(self._reader, files)
         if not summaries:
             return None
         page = overview(summaries, self._modules_in(files))
         note = f"{done:,} of {len(files):,} hosts so far: the others are still being read"
-        return replace(page, warnings=(note, *page.warnings, *_left_out(error for _, error in self._failed(files))))
+        return replace(
+            page, warnings=(note, *page.warnings, *_left_out(error for _, error in _failed(self._reader, files)))
+        )
 
     def hosts(self) -> HostsPage:
         """The hosts of the run compared; errors as for `overview`."""
@@ -131,7 +150,7 @@ class Session:
         from tpuprof.parsers.pages.hosts.model import LeftOut  # noqa: PLC0415
 
         summaries = self._summarised(None)[0]
-        left_out = [LeftOut(file.host, error.sentence) for file, error in self._failed(self.run.hosts)]
+        left_out = [LeftOut(file.host, error.sentence) for file, error in _failed(self._reader, self.run.hosts)]
         return hosts_page(summaries, left_out, self.run.problems)
 
     def ops(self, host: str | None = None) -> OpsPage:
@@ -140,7 +159,8 @@ class Session:
 
         known = self._ops.get(host)
         if known is None:
-            summaries, notes = self._summarised(host)
+            is_read = "_reader" in vars(self) and all(map(self._reader.knows, self._chosen(host)))
+            summaries, notes = self._summarised(host) if is_read else self._read(self._op_reader, host)
             page = ops_page(summaries)
             known = self._ops[host] = replace(page, warnings=(*page.warnings, *notes))
         return known
@@ -155,13 +175,15 @@ class Session:
         """Framework ops, on the device and on the host; errors as for `overview`."""
         from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page  # noqa: PLC0415
 
-        return framework_ops_page(self.ops(host), [summary.host_ops for summary in self._summarised(host)[0]])
+        summaries = self._summarised(host)[0]
+        return framework_ops_page(self.ops(host), [summary.host_ops for summary in summaries])
 
     def roofline(self, host: str | None = None, with_infeed: bool = True) -> RooflinePage:
         """The roofline; errors as for `overview`."""
         from tpuprof.parsers.pages.ops.roofline import roofline_page  # noqa: PLC0415
 
-        return roofline_page(self.ops(host), self._summarised(host)[0], with_infeed)
+        summaries = self._summarised(host)[0]
+        return roofline_page(self.ops(host), summaries, with_infeed)
 
     def input_pipeline(self, host: str | None = None) -> InputPipelinePage:
         """The input pipeline; errors as for `overview`."""
@@ -172,6 +194,7 @@ class Session:
 
     def inference(self, host: str | None = None) -> InferencePage:
         """Latencies of requests, or of module runs; errors as for `overview`."""
+        from tpuprof.parsers.pages.common import why_no_ops  # noqa: PLC0415
         from tpuprof.parsers.pages.inference import inference  # noqa: PLC0415
 
         page = self.overview(host)
@@ -346,22 +369,19 @@ class Session:
         self, host: str | None, on_host: Callable[[int], None] | None = None
     ) -> tuple[list[HostSummary], list[str]]:
         """The hosts' summaries, at least one, and what to say about hosts that are left out."""
+        return self._read(self._reader, host, on_host)
+
+    def _read(
+        self, reader: HostReader[_Summary], host: str | None, on_host: Callable[[int], None] | None = None
+    ) -> tuple[list[_Summary], list[str]]:
+        """The same of any kind of summary."""
         files = self._chosen(host)
-        self._reader.read(files, on_host or (lambda _: None))
-        summaries = self._readable(files)
+        reader.read(files, on_host or (lambda _: None))
+        summaries, failed = _readable(reader, files), _failed(reader, files)
         if not summaries:
-            raise next((error for _, error in self._failed(files)), self._nothing_to_read())
-        notes = _left_out(error for _, error in self._failed(files))
+            raise next((error for _, error in failed), self._nothing_to_read())
+        notes = _left_out(error for _, error in failed)
         return summaries, [*notes, *(problem.sentence for problem in self.run.problems)]
-
-    def _readable(self, files: Sequence[HostFile]) -> list[HostSummary]:
-        known = self._reader.summaries
-        return [known[file.path] for file in files if file.path in known]
-
-    def _failed(self, files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
-        """The hosts that can't be read, and why."""
-        known = self._reader.failed
-        return [(file, known[file.path]) for file in files if file.path in known]
 
     @staticmethod
     def _each(
@@ -395,12 +415,23 @@ class Session:
         return ProfileError("no_hosts", f"Run {self.run.name} holds no readable profile. {reasons}".rstrip(), hint)
 
     def _host_modules(self, file: HostFile) -> HloModules:
+        from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415
+
         known = self._modules.get(file.path)
         if known is None:
             with closing(Trace.open(file.path)) as trace:
                 known = HloModules.of(trace)
             self._programs[file.path] = frozenset(known.names)
         return known
+
+
+def _readable(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[_Summary]:
+    return [reader.summaries[file.path] for file in files if file.path in reader.summaries]
+
+
+def _failed(reader: HostReader[_Summary], files: Sequence[HostFile]) -> list[tuple[HostFile, ProfileError]]:
+    """The hosts that can't be read, and why."""
+    return [(file, reader.failed[file.path]) for file in files if file.path in reader.failed]
 
 
 def _left_out(failures: Iterable[ProfileError]) -> list[str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
@@ -69,7 +69,7 @@ class OpsPage:
         return len(self.table)
 
 
-def ops_page(summaries: Sequence[HostSummary]) -> OpsPage:
+def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
     """Makes the page over at least one of a run's hosts."""
     merged = merge_tables([summary.table for summary in summaries])
     table = merged.take(_by_self_time(merged))
@@ -125,10 +125,10 @@ def _by_self_time(table: OpTable) -> NDArray[np.intp]:
     return np.lexsort((rank, -table.self_ps))
 
 
-def _programs(table: OpTable, summaries: Sequence[HostSummary]) -> tuple[str, ...]:
+def _programs(table: OpTable, summaries: Sequence[OpSummary]) -> tuple[str, ...]:
     known: dict[int, str] = {}
     for summary in reversed(summaries):
         known.update(summary.programs)
-    ids, inverse = np.unique(table.program_id, return_inverse=True)
-    shown = [f"{known.get(number, 'program')}({number})" if number else UNKNOWN_PROGRAM for number in ids.tolist()]
-    return tuple(map(shown.__getitem__, inverse.tolist()))
+    ids = table.program_id.tolist()
+    shown = {number: f"{known.get(number, 'program')}({number})" if number else UNKNOWN_PROGRAM for number in set(ids)}
+    return tuple(map(shown.__getitem__, ids))

@@ -1,0 +1,219 @@
+"""Compares `tpuprof-tui report PAGE` with XProf's own conversion to the same page, and with xprof-rs.
+
+    python tests/bench/compare_with_peers.py [--sizes 50MB 250MB] [--pages overview ops] [--repeat 3] [--readme]
+
+Installs xprof and xprof-rs from PyPI, each in an environment of its own, makes the profiles with the demo script, and
+runs all in turn as fresh processes without caches; prints medians and ranges of wall time, and the medians of CPU time
+and peak memory. The profiles lack the plane with the HLO protos: xprof-rs stops at its metadata ids. XProf takes some
+minutes and 18 GB for 500 MB; run it on an otherwise idle machine. `--xprof-repeat` sets how often it runs, `--readme`
+writes the table into the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.processes import Cost, environment_with, measure
+from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.walk import windows
+
+ROOT = Path(__file__).parents[2]
+WORK = Path(__file__).parent / ".work"
+XPROF, XPROF_RS = "xprof==2.24.2", "xprof-rs==0.1.3"
+BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+
+XPROF_PAGE = """
+import json, sys
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+data, _ = xspace_to_tool_data([sys.argv[1]], sys.argv[2], json.loads(sys.argv[3]))
+assert data and len(data) > 1000, "XProf gave no page"
+"""
+
+PAGES: dict[str, tuple[str, str, str | None]] = {
+    "overview": ("overview_page", "{}", "get_overview"),
+    "ops": ("hlo_stats", "{}", "get_hlo_stats"),
+    "op-profile": ("op_profile", '{"group_by": "program"}', "get_hlo_op_profile"),
+    "input": ("input_pipeline_analyzer", "{}", None),
+    "roofline": ("roofline_model", "{}", "get_roofline_model"),
+    "memory-profile": ("memory_profile", "{}", "get_memory_profile"),
+}
+"""Our pages; XProf's tool and its parameters for the same page; and xprof-rs's command, where it has one."""
+
+METADATA_PLANE = "/host:metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a page of a profile, and what each side took for it."""
+
+    page: str
+    size: str
+    xprof: Sequence[Cost]
+    xprof_rs: Sequence[Cost]
+    ours: Sequence[Cost]
+    numpy: Sequence[Cost]
+
+    def cells(self) -> list[str]:
+        """The line's cells."""
+        sides = (self.xprof, self.xprof_rs, self.ours, self.numpy)
+        ratios = [f"**{wall(side) / wall(self.ours):.1f}×**" if side and self.ours else "–" for side in sides[:2]]
+        return [self.page, self.size, *map(cell, sides), *ratios]
+
+
+HEAD = ["page", "profile", "XProf", "xprof-rs", "tpuprof-tui", "with numpy alone", "XProf/ours", "xprof-rs/ours"]
+
+
+def wall(costs: Sequence[Cost]) -> float:
+    """The median wall time in seconds."""
+    return statistics.median(cost.wall for cost in costs)
+
+
+def cell(costs: Sequence[Cost]) -> str:
+    """Median and range of wall time, medians of CPU time and memory."""
+    if not costs:
+        return "–"
+    times = sorted(cost.wall for cost in costs)
+    spread = f" ({times[0]:.2f}–{times[-1]:.2f})" if len(times) > 1 else ""
+    cpu, peak = (statistics.median(getattr(cost, name) for cost in costs) for name in ("cpu", "peak"))
+    return f"{wall(costs):.2f} s{spread}, CPU {cpu:.2f} s, {peak / 1e6:,.0f} MB"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    return "\n".join(lines + ["| " + " | ".join(row.cells()) + " |" for row in rows])
+
+
+def make_profile(size: str) -> Path:
+    """A profile of about this size, made by the demo script once, without the plane of HLO protos."""
+    path = WORK / f"demo-{size}" / "plugins" / "profile" / "bench" / "demo-vm.xplane.pb"
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        whole = WORK / "whole.xplane.pb"
+        script = ROOT / "tests" / "demo" / "make_profile.py"
+        subprocess.run([sys.executable, str(script), str(whole), "--size", size], check=True)
+        leave_out(whole, path, METADATA_PLANE)
+        whole.unlink()
+    return path
+
+
+def leave_out(source: Path, target: Path, name: str) -> None:
+    """Copies a profile without one of its planes."""
+    trace = Trace.open(str(source))
+    left_out = {plane.begin for plane in trace.planes if plane.name == name}
+    with source.open("rb") as file, target.open("wb") as out:
+        for window in windows(trace.source, 0, trace.source.size):
+            for tag, begin, end in zip(window.tag.tolist(), window.begin.tolist(), window.end.tolist(), strict=True):
+                if begin not in left_out:
+                    file.seek(tag)
+                    shutil.copyfileobj(_Part(file, end - tag), out, 1 << 20)
+
+
+class _Part:
+    """The next bytes of an open file, as a file."""
+
+    def __init__(self, file: object, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes."""
+        data: bytes = self._file.read(min(size, self._size))  # type: ignore[attr-defined]
+        self._size -= len(data)
+        return data
+
+
+def warm(profile: Path) -> None:
+    """Reads the file once, so that all find it in memory; piece by piece, for a process is born with our size."""
+    with profile.open("rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
+def run_xprof(python: Path, profile: Path, page: str) -> Cost:
+    """One conversion by XProf, from a folder of its own so that no cache is found or left."""
+    folder = WORK / "fresh"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    link = folder / profile.name
+    link.hardlink_to(profile)
+    try:
+        return measure([str(python), "-c", XPROF_PAGE, str(link), *PAGES[page][:2]])
+    finally:
+        shutil.rmtree(folder)
+
+
+def run_ours(profile: Path, page: str, core: str) -> Cost:
+    """One page by this project, as a user would call it."""
+    program = str(Path(sys.executable).parent / "tpuprof-tui")
+    return measure([program, "report", page, str(profile), "--format", "json"], {"TPUPROF_CORE": core})
+
+
+def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repeat: int) -> list[Row]:
+    """Runs all sides in turn."""
+    xprof = environment_with(WORK / "xprof", XPROF) if xprof_repeat else None
+    xprof_rs = environment_with(WORK / "xprof-rs", XPROF_RS).parent / "xprof-rs"
+    rows = []
+    for size, page in product(sizes, pages):
+        profile = make_profile(size)
+        warm(profile)
+        costs: dict[str, list[Cost]] = {name: [] for name in ("xprof", "xprof_rs", "c", "numpy")}
+        for turn in range(max(repeat, xprof_repeat)):
+            print(f"{page}, {size}: turn {turn + 1}", file=sys.stderr)
+            if xprof is not None and turn < xprof_repeat:
+                costs["xprof"].append(run_xprof(xprof, profile, page))
+            command = PAGES[page][2]
+            if turn < repeat:
+                if command is not None:
+                    costs["xprof_rs"].append(measure([str(xprof_rs), command, str(profile)]))
+                for core in ("c", "numpy"):
+                    costs[core].append(run_ours(profile, page, core))
+        label = f"{profile.stat().st_size / 1e6:.0f} MB"
+        rows.append(Row(page, label, costs["xprof"], costs["xprof_rs"], costs["c"], costs["numpy"]))
+        print("| " + " | ".join(rows[-1].cells()) + " |", file=sys.stderr)
+    return rows
+
+
+def write_readme(text: str) -> None:
+    """Puts the table between the README's benchmark marks."""
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    """Runs the comparison and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
+    parser.add_argument("--pages", nargs="+", default=["overview", "ops", "op-profile"], choices=PAGES)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--xprof-repeat", type=int, default=1)
+    parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    arguments = parser.parse_args()
+    WORK.mkdir(exist_ok=True)
+    rows = compare(arguments.pages, arguments.sizes, arguments.repeat, arguments.xprof_repeat)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    text = (
+        table(rows) + f"\n\nPython {platform.python_version()}, {platform.machine()}, {cores} cores; medians (ranges)."
+    )
+    print(text)
+    if arguments.readme:
+        write_readme(text)
+
+
+if __name__ == "__main__":
+    main()
