@@ -15,16 +15,15 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.common import (
     PROGRAM,
     add_debug,
-    add_look,
-    add_mouse,
     add_report,
+    add_screen,
     add_width,
+    check_output,
     decoding_shown,
     existing,
-    not_negative,
     note,
-    output_file,
     report_look,
+    whole_number,
     why_no_screen,
     write_report,
 )
@@ -68,12 +67,11 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
-    parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help=rows)
+    parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help=rows)
     fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
     parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
     add_width(parser)
-    add_look(parser)
-    add_mouse(parser)
+    add_screen(parser)
     add_debug(parser)
     return parser
 
@@ -98,11 +96,9 @@ def run_diff(args: argparse.Namespace) -> int:
         return _screen(args, page, diff)
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
-    judged = None
-    if allowed is not None:
-        from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
+    from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
 
-        judged = regression(diff, allowed)
+    judged = None if allowed is None else regression(diff, allowed)
     _write(args, page, diff, judged)
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
 
@@ -132,9 +128,7 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
 
     first = open_logdir(existing(args.before))
     second = first if args.after is None else open_logdir(existing(args.after))
-    file = output_file(args)
-    if file is not None:
-        _check_output(file, (first, second))
+    check_output(args, first, second)
     before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):
         sentence = f"A and B are the same run, {printable(before.name)}."
@@ -171,7 +165,6 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
 
 
 def _screen(args: argparse.Namespace, page: CommandPage, diff: Diff) -> int:
-    """Opens the screen."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse)
     app = page.load_app()(diff, terminal)
     app.run(mouse=terminal.mouse)
@@ -187,17 +180,9 @@ def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regr
     write_report(args, report.writers[form](report.read(diff, judged), report_look(args), args.limit))
 
 
-def _check_output(path: str, logdirs: tuple[Logdir, Logdir]) -> None:
-    """Sees, before any work, that the report may be written there."""
-    from tpuprof.tui.report.output import check_output  # noqa: PLC0415
-
-    for logdir in logdirs:
-        check_output(path, logdir)
-
-
 def _percent(text: str) -> float:
     """A fraction, of ``5%`` or ``5``."""
-    found = _PERCENT.fullmatch(text)
-    if found is None or not text.isascii():
+    percentage = _PERCENT.fullmatch(text)
+    if percentage is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
-    return float(found[1]) / 100
+    return float(percentage[1]) / 100

@@ -21,16 +21,15 @@ from tpuprof.tui.cli.common import (
     PROGRAM,
     STREAM,
     add_debug,
-    add_look,
-    add_mouse,
     add_report,
+    add_screen,
     add_width,
     can_redraw,
     line_width,
-    not_negative,
     note,
     output_file,
     report_look,
+    whole_number,
     why_no_screen,
     write_report,
 )
@@ -62,10 +61,9 @@ def oom_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentPa
     )
     parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
     add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)
-    parser.add_argument("--limit", type=not_negative, default=0, metavar="N", help="buffers of each error; 0: all")
+    parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="buffers of each error; 0: all")
     add_width(parser)
-    add_look(parser)
-    add_mouse(parser)
+    add_screen(parser)
     add_debug(parser)
     return parser
 

@@ -45,17 +45,15 @@ class RedrawnLine:
         self._stream.flush()
 
 
-class ProgressLine:
-    """Draws progress over itself on `stream`, rarely enough to cost nothing.
+class ProgressLine(RedrawnLine):
+    """Draws how far decoding is, rarely enough to cost nothing.
 
     Args:
-        stream: a terminal.
         clock: seconds, going up.
-        width: cells of the terminal's line.
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
-        self._line = RedrawnLine(stream, width)
+        super().__init__(stream, width)
         self._clock = clock
         self._due = clock() + FIRST_AFTER_SECONDS
         self._lock = threading.Lock()
@@ -66,14 +64,14 @@ class ProgressLine:
             return
         try:
             self._due = self._clock() + EVERY_SECONDS
-            self._line.draw(line(progress))
+            self.draw(line(progress))
         finally:
             self._lock.release()
 
     def clear(self) -> None:
         """Takes the line away."""
         with self._lock:
-            self._line.clear()
+            super().clear()
 
 
 def line(progress: Progress) -> str:

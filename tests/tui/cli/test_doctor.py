@@ -14,9 +14,16 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session import run_facts as facts_module
 from tpuprof.parsers.session.run_facts import RunFacts
-from tpuprof.tui.cli.doctor.command import doctor_parser, run_doctor
-from tpuprof.tui.cli.doctor.logdir import MOST_RUNS, WIDTH, lacking
-from tpuprof.tui.cli.doctor.report import doctor_report, fenced, without_home
+from tpuprof.tui.cli.doctor import (
+    MOST_RUNS,
+    WIDTH,
+    doctor_parser,
+    doctor_report,
+    fenced,
+    lacking,
+    run_doctor,
+    without_home,
+)
 from tpuprof.tui.demo import demo_path
 
 ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": "/home/somebody"}
