@@ -25,7 +25,6 @@ class Jumps:
                 stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
         if stage.tab_name != before:
             self._came_from = before
-        stage.redraw()
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""

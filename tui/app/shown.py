@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.remote.urls import shown
+from tpuprof.tui.app import loader
 from tpuprof.tui.app.listings import problems_of
-from tpuprof.tui.app.loader import (
-    FindRuns,
-    LoadDone,
-    Loader,
-    LoadFailed,
-    LoadNews,
-    LoadProgress,
-    OpenSession,
-    PageReady,
-    Request,
-    RunsFound,
-)
+from tpuprof.tui.app.loader import FindRuns, LoadFailed, LoadNews, LoadProgress, OpenSession, PageReady, Request
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import TAB_NAMES
@@ -44,39 +34,26 @@ _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing",
 class Shown:
     """Loads what the tabs show.
 
-    Args:
-        loaded: called when a load is done.
-        compared: called when the hosts of the run are compared.
-
     Attributes:
-        path: where runs are looked for.
-        logdir: the runs that the path led to.
+        path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show.
         progress: how far the load under way is, where that is known.
+        loaded, compared: called when a load is done, and when the hosts of the run are compared.
     """
 
-    def __init__(
-        self,
-        stage: Stage,
-        path: str,
-        options: AppOptions,
-        find: FindRuns,
-        open_session: OpenSession,
-        loaded: Callable[[], object],
-        compared: Callable[[HostsPage], object],
-    ) -> None:
+    def __init__(self, stage: Stage, path: str, options: AppOptions, find: FindRuns, open_session: OpenSession) -> None:
         self.path = path
         self.logdir: Logdir | None = None
         self.run: Run | None = None
         self.host: str | None = options.host
         self.progress: LoadProgress | None = None
+        self.loaded: Callable[[], object] = lambda: None
+        self.compared: Callable[[HostsPage], object] = lambda _: None
         self._stage = stage
-        self._loaded = loaded
-        self._compared = compared
         self._is_of_hlo = options.only_hlo
         self._overview: Overview | None = None
         self._wanted = Request(path, options.run, options.host, pages=("memory",) if options.only_hlo else (FIRST,))
-        self._loader = Loader(find, open_session, partial(stage.report, self))
+        self._loader = loader.Loader(find, open_session, partial(stage.report, self))
 
     # --- what is there
 
@@ -193,16 +170,21 @@ class Shown:
         if not self._loader.is_current(news):
             return
         match news:
-            case RunsFound():
-                self._take_runs(news)
+            case loader.RunsFound():
+                self.logdir = news.logdir
+                if not self.has_overview:
+                    self.run = news.run
+                self._show_waiting(Decoding(printable(news.run.name)))
             case LoadProgress():
-                self._take_progress(news)
+                self.progress = news
+                if self.run is not None:
+                    self._show_waiting(Decoding(printable(self.run.name), news.progress, news.seconds_left))
             case PageReady():
                 self._take_page(news)
-            case LoadDone():
+            case loader.LoadDone():
                 self._loader.settle()
                 self.progress = None
-                self._loaded()
+                self.loaded()
                 self.load_tab()
             case LoadFailed():
                 self._take_failure(news)
@@ -214,23 +196,9 @@ class Shown:
             if not tab.has_page:
                 tab.show_state(state)
 
-    def _take_runs(self, news: RunsFound) -> None:
-        """The path led somewhere."""
-        self.logdir = news.logdir
-        if not self.has_overview:
-            self.run = news.run
-        self._show_waiting(Decoding(printable(news.run.name)))
-
-    def _take_progress(self, news: LoadProgress) -> None:
-        """Decoding goes on."""
-        self.progress = news
-        if self.run is not None:
-            self._show_waiting(Decoding(printable(self.run.name), news.progress, news.seconds_left))
-
     def _take_page(self, news: PageReady) -> None:
-        """A part of a page is there."""
         if news.page not in self._stage.tabs:
-            self._compared(news.payload)
+            self.compared(news.payload)
             return
         if news.page == FIRST:
             self._settle(news)
@@ -250,24 +218,22 @@ class Shown:
             for tab in self._late_tabs.values():
                 tab.show_state(Decoding(printable(news.run.name)))
         self.run, self.host, self._overview = news.run, news.host, news.payload
-        if not news.is_partial:
+        if news.part != "partial":  # of more hosts that are being read other news follow
             self.progress = None
 
     def _take_failure(self, news: LoadFailed) -> None:
-        """There is no page, for a reason."""
         self._loader.settle()
         self.progress = None
         if news.error.code in _NO_LOGDIR:
             self.logdir = None
         searched = self.logdir.searched if self.logdir else ()
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
-        name = self._stage.tab_name
-        if name != FIRST and self.has_overview:
-            if self._stage.tabs[name].has_page:
-                self._stage.flash = news.error.sentence
-            else:
-                self._stage.tabs[name].show_state(failed)
-            return
-        for tab in self._stage.tabs.values():
-            tab.show_state(failed)
-        self._stage.show_tab(FIRST)
+        tabs, name = self._stage.tabs, self._stage.tab_name
+        if name == FIRST or not self.has_overview:
+            for tab in tabs.values():
+                tab.show_state(failed)
+            self._stage.show_tab(FIRST)
+        elif tabs[name].has_page:
+            self._stage.flash = news.error.sentence
+        else:
+            tabs[name].show_state(failed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -107,8 +106,7 @@ class PlainStage:
 def shown_on(stage: PlainStage) -> Shown:
     """What a stage shows of two runs."""
     pages, options = ReadyPages(training_overview()), AppOptions()
-    nothing: Callable[..., Any] = lambda *_: None  # noqa: E731
-    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages, nothing, nothing)
+    return Shown(stage, "~/logs", options, lambda _: LOGDIR, lambda *_: pages)
 
 
 def test_the_first_page_is_loaded_and_then_that_of_the_shown_tab() -> None:
