@@ -15,14 +15,7 @@ from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.folder_search import (
-    NO_HOST_NAME,
-    SearchLimits,
-    Walk,
-    host_name,
-    kind_of,
-    names_in,
-)
+from tpuprof.parsers.files.folder_search import NO_HOST_NAME, SearchLimits, Walk, host_name, kind_of, names_in
 
 LAYOUT_HINT = "a profile lies at LOGDIR/plugins/profile/RUN/HOST.xplane.pb; any part of that path will do"
 FIRST_BYTES = (b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x1f")

@@ -62,12 +62,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     """
 
     def __init__(
-        self,
-        look: Look,
-        drawing: Drawing | None = None,
-        *,
-        background: AnyKey = "text",
-        id: str | None = None,
+        self, look: Look, drawing: Drawing | None = None, *, background: AnyKey = "text", id: str | None = None
     ) -> None:
         super().__init__(id=id)
         self.look = look

@@ -12,14 +12,7 @@ from __future__ import annotations
 LONGEST = 4000
 """Most characters of a line."""
 
-_STEPS = {
-    "left": -1,
-    "right": 1,
-    "home": -LONGEST,
-    "ctrl+a": -LONGEST,
-    "end": LONGEST,
-    "ctrl+e": LONGEST,
-}
+_STEPS = {"left": -1, "right": 1, "home": -LONGEST, "ctrl+a": -LONGEST, "end": LONGEST, "ctrl+e": LONGEST}
 """Keys and by how many characters they move the cursor."""
 
 
