@@ -80,8 +80,7 @@ class RunFolder:
             ProfileError: the system refuses; nothing of the file is left then.
         """
         with self._telling():
-            folder = self._folder()
-            host = self._claim(names)
+            folder, host = self._folder(), self._claim(names)
             path = os.path.join(folder, host + SUFFIX)
             temporary = os.path.join(folder, f".{host}.{secrets.token_hex(4)}.tmp")
             try:
@@ -118,8 +117,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Removes the folders that it created and that are still empty."""
-        made = [] if self.path is None else [self.path]
-        for folder in made + self._made:
+        for folder in (*([] if self.path is None else [self.path]), *self._made):
             try:
                 os.rmdir(folder)  # refused where something is in it
             except FileNotFoundError:
