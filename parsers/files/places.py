@@ -1,7 +1,6 @@
 """What the search for profiles asks of the place where files lie: here, of this machine's folders.
 
-`parsers.files.remote.folders` answers the same questions for URLs. Sentences are for printing; names and paths are as
-they are there.
+Sentences are for printing; names and paths are as they are there.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import examples, printable
@@ -45,58 +43,25 @@ class HostFile:
 
 @dataclass(frozen=True, slots=True)
 class UsableFile:
-    """A file that can be used.
-
-    Attributes:
-        identity: device and inode, (0, 0) where files have no such numbers.
-        linked: it is a symbolic link.
-    """
+    """A file that can be used; its device and inode, (0, 0) where there are none; whether it is a symbolic link."""
 
     file: HostFile
     identity: tuple[int, int]
     linked: bool
 
 
-class Place(Protocol):
-    """Where files lie. Paths are absolute, relative, or URLs; their parts stand between slashes."""
+class Place:
+    """Where files lie: the folders of this machine; `parsers.files.remote.folders` has the places that URLs lead to.
+
+    Paths are absolute, relative, or URLs; their parts stand between slashes.
+    """
 
     def walk(self, limits: SearchLimits) -> Walk:
         """A bounded search through folders."""
-
-    def exists(self, path: str) -> bool:
-        """Whether something is there, be it a link that leads nowhere."""
-
-    def is_folder(self, path: str) -> bool:
-        """Whether it is a folder, or a link to one."""
-
-    def name(self, path: str) -> str:
-        """The last part of a path, as people read it."""
-
-    def prepare(self, paths: Sequence[str]) -> None:
-        """These files will be inspected: a place far away may look at several at once."""
-
-    def inspect(self, path: str) -> UsableFile | Problem:
-        """A file that can be used, or why it can't."""
-
-    def modified(self, path: str) -> float:
-        """Seconds since 1970; 0 where that can't be told."""
-
-    def begins_like_profile(self, path: str) -> bool:
-        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
-
-    def missing(self, path: str) -> ProfileError:
-        """For a path that does not exist: what is nearest to it."""
-
-
-class Disk:
-    """Folders of this machine."""
-
-    def walk(self, limits: SearchLimits) -> Walk:
-        """See `Place.walk`."""
         return Walk(limits)
 
     def exists(self, path: str) -> bool:
-        """See `Place.exists`.
+        """Whether something is there, be it a link that leads nowhere.
 
         Raises:
             ProfileError: `unreadable`, for what may not be looked up, or a mount that lost its server.
@@ -110,18 +75,18 @@ class Disk:
         return True
 
     def is_folder(self, path: str) -> bool:
-        """See `Place.is_folder`."""
+        """Whether it is a folder, or a link to one."""
         return os.path.isdir(path)
 
     def name(self, path: str) -> str:
-        """See `Place.name`."""
+        """The last part of a path, as people read it."""
         return os.path.basename(os.path.abspath(path))
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """See `Place.prepare`; nothing is gained here."""
+        """These files will be inspected: a place far away may look at several at once."""
 
     def inspect(self, path: str) -> UsableFile | Problem:
-        """See `Place.inspect`; never waits on what is no regular file."""
+        """A file that can be used, or why it can't; never waits on what is no regular file."""
         shown = printable(path)
         name = os.path.basename(path)
         if kind_of(name) == "riegeli":
@@ -145,14 +110,14 @@ class Disk:
         return UsableFile(file, (status.st_dev, status.st_ino), linked)
 
     def modified(self, path: str) -> float:
-        """See `Place.modified`."""
+        """Seconds since 1970; 0 where that can't be told."""
         try:
             return os.lstat(path).st_mtime
         except OSError:
             return 0.0
 
     def begins_like_profile(self, path: str) -> bool:
-        """See `Place.begins_like_profile`."""
+        """Whether a file's first byte may be a profile's; also where it can't be read, so that opening it says why."""
         try:
             with open(path, "rb") as file:
                 return file.read(1) in FIRST_BYTES
@@ -160,7 +125,7 @@ class Disk:
             return True
 
     def missing(self, path: str) -> ProfileError:
-        """See `Place.missing`: the nearest folder that there is, and what in it looks like what was meant."""
+        """For a path that does not exist: the nearest folder that does, and what in it looks like what was meant."""
         parent, missing = os.path.split(path)
         while parent and not os.path.isdir(parent) and parent != os.path.dirname(parent):
             parent, missing = os.path.split(parent)
@@ -168,13 +133,7 @@ class Disk:
 
 
 def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileError:
-    """For a path that does not exist.
-
-    Args:
-        parent: the nearest folder above it that does.
-        missing: the name that is not in `parent`.
-        names: those that are.
-    """
+    """For a path that does not exist: `parent` above it does, and holds `names`, but nothing named `missing`."""
     import difflib  # noqa: PLC0415 - for an error alone
 
     close = difflib.get_close_matches(missing, names, 1)

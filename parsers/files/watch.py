@@ -21,6 +21,7 @@ from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.files.folder_search import (
     DEFAULT_LIMITS,
     MAGIC,
+    Folder,
     SearchLimits,
     Walk,
     folders_above,
@@ -107,7 +108,7 @@ class LogdirWatch:
         self.logdir: Logdir | None = None if isinstance(logdir, str) else logdir
         self._limits = limits
         self._clock = clock
-        self._known: dict[str, Run] = {}
+        self._known = {run.path: run for run in self.logdir.runs if run.hosts} if self.logdir is not None else {}
         self._settled: dict[str, State | None] = {}
         self._pending: dict[str, _Pending] = {}
         self._start = local_path(self._query)
@@ -117,8 +118,6 @@ class LogdirWatch:
         self._modified: dict[str, int] = {}
         self._is_remote = is_remote(self._query)
         self._begun = False
-        if self.logdir is not None:
-            self._known = {run.path: run for run in self.logdir.runs if run.hosts}
 
     def poll(self) -> Changes:
         """Looks once. Never raises for what the file system does."""
@@ -188,11 +187,12 @@ class LogdirWatch:
             return []
         if abs(self._clock() - modified / 1e9) > _FRESH_SECONDS:
             self._folders[folder] = modified
-        holds_profiles, names = _listed(folder)
+        listed = _listed(folder)
+        names = frozenset(name for name, _ in listed.subfolders)
         new_names = sorted(names - self._subfolders[folder], key=natural_key)
-        self._subfolders[folder] = frozenset(names)
+        self._subfolders[folder] = names
         paths = [path for name in new_names if self._may_lead_to_runs(path := os.path.join(folder, name))]
-        return [folder] * holds_profiles + (self._watch_below(paths, _BELOW) if paths else [])
+        return ([folder] if listed.profiles() else []) + (self._watch_below(paths, _BELOW) if paths else [])
 
     def _lose(self, folder: str) -> None:
         """Forgets a folder that is not there, so that it is a new one for the folder above when it comes back."""
@@ -251,16 +251,13 @@ class LogdirWatch:
         now = {run.path: run for run in runs if run.hosts}
         known_before = [(run, self._known[path]) for path, run in now.items() if path in self._known]
         gone = [run for path, run in self._known.items() if path not in now and os.path.abspath(path) in asked]
-        changes = Changes(
-            tuple(run for path, run in now.items() if path not in self._known),
-            tuple(run for run, old in known_before if (run.hosts, run.problems) != (old.hosts, old.problems)),
-            tuple(gone),
-        )
-        for run in changes.gone:
+        new = tuple(run for path, run in now.items() if path not in self._known)
+        changed = tuple(run for run, old in known_before if (run.hosts, run.problems) != (old.hosts, old.problems))
+        for run in gone:
             del self._known[run.path]
             self._settled.pop(run.path, None)
         self._known.update(now)
-        return changes
+        return Changes(new, changed, tuple(gone))
 
 
 # --- the files of a run
@@ -312,22 +309,13 @@ def _agrees(run: Run, state: State) -> bool:
     return not now or bool(run.problems)
 
 
-def _hosts_state(run: Run) -> State:
-    """The state of a run by what its listing said."""
-    return tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
-
-
-def _listed(folder: str) -> tuple[bool, set[str]]:
-    """Whether a folder holds profiles, and the names of the folders in it; nothing where it may not be listed."""
-    holds_profiles, names = False, set()
-    with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+def _listed(path: str) -> Folder:
+    """What a folder holds; nothing where it may not be listed."""
+    folder = Folder(path)
+    with contextlib.suppress(OSError), os.scandir(path or ".") as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):  # a link that leads round in circles
-                if entry.is_dir():
-                    names.add(entry.name)
-                    continue
-            holds_profiles |= is_profile(entry.name)
-    return holds_profiles, names
+            folder.take(entry)
+    return folder
 
 
 def _modified(path: str) -> int:
@@ -338,12 +326,7 @@ def _modified(path: str) -> int:
         return 0
 
 
-def follow(
-    watched: LogdirWatch,
-    tell: Callable[[Changes], object],
-    stopped: threading.Event,
-    interval: float = INTERVAL_SECONDS,
-) -> None:
+def follow(watched: LogdirWatch, tell: Callable[[Changes], object], stopped: threading.Event, interval: float) -> None:
     """Looks at a logdir until `stopped` is set, and tells of each change; to be run on a thread of its own.
 
     On a slow disk it looks less often, so that looking takes at most a twentieth of the time.
@@ -406,12 +389,8 @@ def wait_for_run(
             return run
         waited = clock() - began
         if timeout is not None and waited >= timeout:
-            raise ProfileError(
-                "not_found",
-                f"No new run in {shown(path)} within {timeout:.0f} s.",
-                "is the program capturing, and into this folder?",
-                EXIT_NOT_FOUND,
-            )
+            sentence = f"No new run in {shown(path)} within {timeout:.0f} s."
+            raise ProfileError("not_found", sentence, "is the program capturing, and into this folder?", EXIT_NOT_FOUND)
         on_wait(waited)
         sleep(interval)
 
@@ -429,7 +408,8 @@ def _newest_finished(path: str, after: float, seen: dict[str, State | None], now
     for run in sorted(runs, key=lambda run: -run.modified):
         if not run.hosts or run.modified <= after:
             continue
-        state = _hosts_state(run) if is_remote(path) else run_state(run.path)
+        listed = tuple((host.path, host.size_bytes, int(host.modified * 1e9)) for host in run.hosts)
+        state = listed if is_remote(path) else run_state(run.path)
         is_same = seen.get(run.path, ()) == state
         seen[run.path] = state
         if state is None or state is UNREADABLE:

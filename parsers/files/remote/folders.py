@@ -22,7 +22,7 @@ from urllib.parse import unquote, urljoin
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, UsableFile, empty, nearest, riegeli
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, UsableFile, empty, nearest, riegeli
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import (
     Facts,
@@ -71,8 +71,8 @@ def remote_place(url: str) -> tuple[RemotePlace, str, str]:
     return place, place.asked, without_login(begin)
 
 
-class RemotePlace:
-    """See `parsers.files.places.Place`; lives for one search, and remembers what it has listed."""
+class RemotePlace(Place):
+    """Where a URL leads; lives for one search, and remembers what it has listed."""
 
     def __init__(self, url: str) -> None:
         self._begin, path, self._query = split(url)
@@ -225,9 +225,8 @@ class RemotePlace:
         return f"{begin}{rest.rstrip('/')}/{query}"
 
     def _list(self, path: str) -> list[tuple[str, Facts]]:
-        listed = [
-            (str(facts.get("name", "")).strip("/"), facts) for facts in self._files.ls(self.url(path), detail=True)
-        ]
+        files = self._files.ls(self.url(path), detail=True)
+        listed = [(str(facts.get("name", "")).strip("/"), facts) for facts in files]
         folder = path.partition("://")[2].strip("/")  # a bucket's folder may hold a thing that stands for itself
         return [(name.rpartition("/")[2], facts) for name, facts in listed if name != folder]
 
