@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from textual.message import Message
@@ -22,13 +23,12 @@ class Part(Protocol[N_contra]):
         """Takes what one of its workers has told; on the screen's thread."""
 
 
+@dataclass
 class Report(Message):
     """What a worker tells its part."""
 
-    def __init__(self, part: Part[Any], news: object) -> None:
-        super().__init__()
-        self.part = part
-        self.news = news
+    part: Part[Any]
+    news: object
 
 
 class Stage(Protocol):

@@ -72,23 +72,16 @@ class Asker(Popup):
 
     def _lines(self, width: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
-        lines = [on_panel(line) for words in self._explanation for line in wrap(words, width, "dim", glyphs)]
-        lines += [on_panel(line) for line in wrap(self._foretold, width, "text", glyphs)] if self._foretold else []
-        lines.append(self._typed(width))
-        lines += (
-            [on_panel(line) for line in wrap(self._wrong, width, "warn", glyphs)]
-            if self._wrong
-            else [on_panel(fit([], width, glyphs))]
-        )
-        return lines
+        above = [line for words in self._explanation for line in wrap(words, width, "dim", glyphs)]
+        above += wrap(self._foretold, width, "text", glyphs) if self._foretold else []
+        below = wrap(self._wrong, width, "warn", glyphs) if self._wrong else [fit([], width, glyphs)]
+        return [*map(on_panel, above), self._typed(width), *map(on_panel, below)]
 
     def _typed(self, width: int) -> AnyLine:
         """The text with the cursor in it; of a long one the part before the cursor, and what fits of the rest."""
         text, cursor = self.editor.text, self.editor.cursor
-        before, under, after = (
-            clean(part, self.look.glyphs.name == "ascii")
-            for part in (text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :])
-        )
+        parts = text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :]
+        before, under, after = (clean(part, self.look.glyphs.name == "ascii") for part in parts)
         room = max(1, width - 4)
         before = before[max(0, len(before) - room) :]
         after = after[: room - len(before)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.columns import Frame
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.widgets.line_canvas import Look
@@ -15,8 +16,6 @@ from tpuprof.tui.widgets.states import Searching, State
 from tpuprof.tui.widgets.tab import Tab
 
 Panel = Literal["findings", "ops", "steps"]
-
-_PANELS: tuple[Panel, ...] = ("findings", "ops", "steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,8 @@ class GraphTab(Tab, Generic[P]):
 
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
-        self._step = None if old is None else same_step(old.steps, new.steps, self._step)
+        step = None if old is None or self._step is None or self._step >= len(old.steps) else old.steps[self._step].name
+        self._step = None if step is None else step_at(new.steps, step)
         before = self._op_names(old) if old is not None else ()
         names = self._op_names(new)
         is_kept = self._op < len(before) and before[self._op] in names
@@ -137,20 +137,18 @@ class GraphTab(Tab, Generic[P]):
         return ""
 
     def _go(self, place: Place) -> None:
-        """Moves the cursor."""
         page = self._page
         if page is None:
             return
         self._panel = place.panel
+        self._list = self._list if place.panel == "steps" else place.panel
         index = max(0, min(place.index, self._count(page, place.panel) - 1))
         if place.panel == "steps":
             self._step = index
+        elif place.panel == "findings":
+            self._finding = index
         else:
-            self._list = place.panel
-            if place.panel == "findings":
-                self._finding = index
-            else:
-                self._op = index
+            self._op = index
         self._show_place(place, is_first=self.place == Place(self._first_panel(page), 0))
 
     def show_state(self, state: State) -> None:
@@ -208,20 +206,14 @@ class GraphTab(Tab, Generic[P]):
 
 def found(matches: Sequence[Place]) -> str:
     """``3 ops, 1 step``."""
-    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in _PANELS]
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number]
-    return ", ".join(parts) or "no match"
+    counts = [(sum(match.panel == panel for match in matches), panel[:-1]) for panel in get_args(Panel)]
+    return ", ".join(counted(number, word) for number, word in counts if number) or "no match"
 
 
 def steps_named(steps: Sequence[Named], text: str) -> tuple[Place, ...]:
     """The steps whose names hold a text."""
     wanted = text.casefold()
     return tuple(Place("steps", position) for position, step in enumerate(steps) if wanted in step.name.casefold())
-
-
-def same_step(old: Sequence[Named], new: Sequence[Named], index: int | None) -> int | None:
-    """Index of a step of the page before in the new one; None where either lacks it."""
-    return None if index is None or index >= len(old) else step_at(new, old[index].name)
 
 
 def step_at(steps: Sequence[Named], name: str) -> int | None:

@@ -50,6 +50,8 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     Args:
         look: palette and glyphs.
         drawing: takes width and height and returns the lines, for canvases that are no subclass.
+        clicked, scrolled: called with the column and the line that were clicked, and with 1 for the wheel turned down,
+            -1 for up, where the owner wants to know.
         background: the style key of cells that no line covers.
     """
 
@@ -62,9 +64,18 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     """
 
     def __init__(
-        self, look: Look, drawing: Drawing | None = None, *, background: AnyKey = "text", id: str | None = None
+        self,
+        look: Look,
+        drawing: Drawing | None = None,
+        clicked: Callable[[int, int], None] | None = None,
+        scrolled: Callable[[int], None] | None = None,
+        *,
+        background: AnyKey = "text",
+        id: str | None = None,
     ) -> None:
         super().__init__(id=id)
+        self._clicked = clicked
+        self._scrolled = scrolled
         self.look = look
         self._drawing = drawing
         self._background = background
@@ -141,6 +152,24 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         """Lines depend on the size."""
         self.redraw()
 
+    def on_click(self, event: Click) -> None:
+        """The mouse points at a cell."""
+        if self._clicked is not None:
+            event.stop()
+            self._clicked(event.x, event.y)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel."""
+        if self._scrolled is not None:
+            event.stop()
+            self._scrolled(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        if self._scrolled is not None:
+            event.stop()
+            self._scrolled(-1)
+
     def _set_line_count(self, width: int, count: int) -> None:
         """Tells Textual how far there is to scroll, without the layout (and repaint) of the screen that it would do."""
         self.set_reactive(LineCanvas.virtual_size, Size(width, count))
@@ -168,43 +197,6 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         while end > begin and a[end - 1] == b[end - 1]:
             end -= 1
         return begin, end
-
-
-class PointedCanvas(LineCanvas):
-    """A canvas whose owner is told where the mouse points, and how the wheel turns where it wants to know.
-
-    Args:
-        clicked: called with the column and the line that were clicked.
-        scrolled: called with 1 for down and -1 for up.
-    """
-
-    def __init__(
-        self,
-        look: Look,
-        drawing: Drawing,
-        clicked: Callable[[int, int], None],
-        scrolled: Callable[[int], None] = lambda _: None,
-        *,
-        background: AnyKey = "text",
-        id: str | None = None,
-    ) -> None:
-        super().__init__(look, drawing, background=background, id=id)
-        self._clicked = clicked
-        self._scrolled = scrolled
-
-    def on_click(self, event: Click) -> None:
-        """The mouse points at a cell."""
-        self._clicked(event.x, event.y)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel."""
-        event.stop()
-        self._scrolled(1)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel."""
-        event.stop()
-        self._scrolled(-1)
 
 
 def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "text") -> Strip:

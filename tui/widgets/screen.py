@@ -7,12 +7,13 @@ and ``diff``. `ScreenApp` is the app around either.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -30,14 +31,13 @@ from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets.asking import Asker
 from tpuprof.tui.widgets.chrome import (
     APP_NAME,
-    FootKey,
     is_too_small,
     keys_line,
     message_line,
     prompt_line,
     too_small_lines,
 )
-from tpuprof.tui.widgets.line_canvas import LineCanvas, Look, PointedCanvas
+from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.line_editor import LineEditor
 from tpuprof.tui.widgets.popup import MOVES, Popup, PopupLayer
 
@@ -80,14 +80,13 @@ class ScreenApp(App[Any]):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
 
 
+@dataclass
 class Yanked(Message):
     """A text was copied: to tmux too, and to a file (`where`: its path, or why not)."""
 
-    def __init__(self, text: str, in_tmux: bool, where: str) -> None:
-        super().__init__()
-        self.text = text
-        self.in_tmux = in_tmux
-        self.where = where
+    text: str
+    in_tmux: bool
+    where: str
 
     @property
     def places(self) -> str:
@@ -128,9 +127,9 @@ class AppScreen(Screen[None]):
         self.flash = flash
         self.prompt: LineEditor | None = None
         self.matches = ""
-        self.head = PointedCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
+        self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
-        self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
+        self.tiny = LineCanvas(look, partial(too_small_lines, glyphs=look.glyphs), id="tiny")
         self.popups = PopupLayer(look, id="popups")
 
     # --- what a kind of screen says
@@ -227,9 +226,6 @@ class AppScreen(Screen[None]):
             return [prompt_line(self.prompt.text, self.matches, width, glyphs)]
         return [message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
 
-    def _draw_tiny(self, width: int, height: int) -> list[AnyLine]:
-        return too_small_lines(width, height, self.look.glyphs)
-
     # --- keys
 
     def on_key(self, event: Key) -> None:
@@ -287,10 +283,9 @@ class AppScreen(Screen[None]):
         ``+LINE`` before the name is what vi, nano, emacs and most others understand.
         """
         command = self.environ.get("VISUAL") or self.environ.get("EDITOR") or "vi"
-        try:
+        words: list[str] = []
+        with contextlib.suppress(ValueError):
             words = shlex.split(command)
-        except ValueError:
-            words = []
         if not words or not os.path.isfile(path):
             return f"{command} can't be run." if not words else f"{path} is not there any more."
         try:
@@ -312,8 +307,7 @@ class AppScreen(Screen[None]):
 
     @work(thread=True, group="yank", description="yank")
     def _yank(self, text: str) -> None:
-        in_tmux = load_tmux_buffer(text, self.environ)
-        message = Yanked(text, in_tmux, write_yank_file(text))
+        message = Yanked(text, load_tmux_buffer(text, self.environ), write_yank_file(text))
         if self.is_running:
             self.post_message(message)
 
@@ -366,7 +360,7 @@ class PageScreen(AppScreen):
     def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
         super().__init__(look, environ, note)
         self._is_alone = is_alone
-        self.body = PointedCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
 
     # --- what a kind of page says
 
@@ -437,7 +431,7 @@ class PageScreen(AppScreen):
 
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""
-        return keys_line([FootKey(key, label) for key, label in self.foot_keys()], width)
+        return keys_line(self.foot_keys(), width)
 
     # --- keys and mouse
 
@@ -472,7 +466,6 @@ class PageScreen(AppScreen):
             self.filter("")
 
     def _wheel(self, by: int) -> None:
-        """The wheel moves as a key does."""
         self.press("down" if by > 0 else "up", None)
 
     def point_at(self, x: int, y: int) -> None:
@@ -481,12 +474,11 @@ class PageScreen(AppScreen):
         if composed is None or self.popups.popup is not None or composed.first_row_line < 0:
             return
         row = y - composed.first_row_line + composed.first
-        if not composed.first <= row < min(len(self.rows), composed.first + composed.room):
-            return
-        if row == self.view.cursor:
-            self.enter()
-        self.point(row)
-        self.redraw()
+        if composed.first <= row < min(len(self.rows), composed.first + composed.room):
+            if row == self.view.cursor:
+                self.enter()
+            self.point(row)
+            self.redraw()
 
     def leave(self) -> None:
         """Ends the app, or goes back to the screen below."""

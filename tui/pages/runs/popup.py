@@ -19,22 +19,19 @@ from tpuprof.tui.pages.runs.drawing import (
     ordered,
 )
 from tpuprof.tui.pages.runs.fields import RunRow
-from tpuprof.tui.terminal.theme import AnyLine, AnySpan
+from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import pad
 from tpuprof.tui.widgets.line_canvas import Look
-from tpuprof.tui.widgets.popup import Popup, centred_top, on_panel
+from tpuprof.tui.widgets.popup import FilteredPopup, centred_top, on_panel
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
 
-WIDEST_LIST = 144
-"""Cells of the panel on a wide screen."""
-
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
 
 
-class RunsPopup(Popup):
+class RunsPopup(FilteredPopup):
     """A list of runs to open one of, or to compare two.
 
     Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``d`` marks a run and, on another
@@ -50,6 +47,8 @@ class RunsPopup(Popup):
         closed: called when a key or a click closed the popup, whatever the reason.
         marked: the run that is marked for comparing already.
     """
+
+    widest = 144
 
     def __init__(
         self,
@@ -72,10 +71,8 @@ class RunsPopup(Popup):
         self._now = now
         self._shown = shown
         self._closed = closed
-        self._typing = False
         self._marked = marked
         self.order: RunOrder = "time"
-        self.filter = ""
         self._cursor_path = ""
         rows = self.list_rows()
         first = shown.path if shown is not None else ""
@@ -113,17 +110,6 @@ class RunsPopup(Popup):
 
     # --- how it looks
 
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys go into the filter."""
-        return self._typing
-
-    @property
-    def inner_width(self) -> int:
-        """Cells of a row."""
-        width = self.screen_size.width
-        return max(8, (WIDEST_LIST if width > WIDEST_LIST + 8 else width) - 4)
-
     def row_count(self) -> int:
         """The filter, headings, the rows and the lines below them; the same with a filter, so that the panel stays."""
         return 2 + max(LEAST_ROWS, len(self._runs)) + DETAIL_LINES
@@ -147,7 +133,7 @@ class RunsPopup(Popup):
         room = self._room(count)
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
-        lines = [self._filter_line(len(listed), width)]
+        lines = [self._first_line(len(listed), width)]
         body = list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
         lines += [on_panel(line) for line in body]
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
@@ -161,7 +147,7 @@ class RunsPopup(Popup):
         room = count - 2 - DETAIL_LINES
         return room if room >= LEAST_ROWS else max(1, count - 2)
 
-    def _filter_line(self, shown: int, width: int) -> AnyLine:
+    def _first_line(self, shown: int, width: int) -> AnyLine:
         count = len(self._runs)
         if not self._typing and not self.filter:
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
@@ -170,10 +156,7 @@ class RunsPopup(Popup):
                 words = f"{name}: d on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
-        text = clean(self.filter, self.look.glyphs.name == "ascii")
-        spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
-        spans.append(("_" if self._typing else "", "panel.key"))
-        return pad([*spans, (f"   {shown:,} of {count:,}", "panel.dim")], width, "panel")
+        return self.filter_line(f"{shown:,} of {count:,}", width)
 
     # --- keys and mouse
 
@@ -181,39 +164,16 @@ class RunsPopup(Popup):
         """One key."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and (self._typing or self.filter or self._marked is not None):
-            self._take_back()
-        elif self._typing and self._typed(key, character):
-            pass
-        elif key == "slash":
-            self._typing = True
-        elif key == "s":
+        elif key == "escape" and self._marked is not None and not (self._typing or self.filter):
+            self._marked = None
+        elif key == "s" and not self._typing:
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        elif key == "d":
+        elif key == "d" and not self._typing:
             self._mark()
         else:
             super().press(key, character)
         if not self.is_open:
             self._closed()
-
-    def _typed(self, key: str, character: str | None) -> bool:
-        """Whether a key was for the filter."""
-        if key == "backspace":
-            self.filter = self.filter[:-1]
-        elif key in ("ctrl+n", "ctrl+p"):
-            self.step(1 if key == "ctrl+n" else -1, 0)
-        elif character and character.isprintable():
-            self.filter += character
-        else:
-            return False
-        return True
-
-    def _take_back(self) -> None:
-        """Ends the filter, or else the mark."""
-        if self._typing or self.filter:
-            self._typing, self.filter = False, ""
-        else:
-            self._marked = None
 
     def click(self, row: int) -> None:
         """Opens a run."""
