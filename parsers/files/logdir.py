@@ -287,7 +287,9 @@ class _Search:
         hosts, doubles = _one_per_host(usable)
         notes = [] if chosen else _notes(folder)
         name = self.place.name(folder.path)
-        if not name or (chosen and not folder.is_run_folder() and _says_nothing(folder.path)):
+        here, home = absolute(folder.path), os.path.abspath(os.path.expanduser("~"))
+        says_nothing = here == home or _SAYS_NOTHING.fullmatch(os.path.basename(here))
+        if not name or (chosen and not folder.is_run_folder() and says_nothing):
             name = folder_search.host_name(self.place.name(names[0])) or name or folder_search.NO_HOST_NAME
         path = os.path.join(folder.path, chosen[0]) if len(chosen) == 1 else folder.path or "."
         return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
@@ -300,11 +302,9 @@ def _one_per_host(files: Iterable[UsableFile]) -> tuple[tuple[HostFile, ...], li
     problems = []
     for item in sorted(files, key=lambda item: (item.linked, item.file.gzipped)):
         file = item.file
-        first = by_host.get(file.host) or by_identity.get(item.identity)
-        if first:
-            used = printable(os.path.basename(first.path))
-            sentence = f"{printable(file.path)} is left out: {used} is the same host."
-            problems.append(Problem("duplicate_host", printable(file.path), sentence))
+        if first := by_host.get(file.host) or by_identity.get(item.identity):
+            left_out, used = printable(file.path), printable(os.path.basename(first.path))
+            problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))
             continue
         by_host[file.host] = file
         if item.identity[1]:
@@ -367,11 +367,6 @@ def _logdir_of(folder: str) -> str:
     """The logdir of a run folder: what is above ``plugins/profile``, or else just above the folder."""
     above = os.path.dirname(folder)
     return os.path.dirname(os.path.dirname(above)) if Folder(folder).is_run_folder() else above
-
-
-def _says_nothing(folder: str) -> bool:
-    path = absolute(folder)
-    return bool(_SAYS_NOTHING.fullmatch(os.path.basename(path))) or path == os.path.abspath(os.path.expanduser("~"))
 
 
 def _folder_part(name: str) -> str:

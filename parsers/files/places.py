@@ -95,8 +95,10 @@ class Place:
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
+                tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+                what = next((text for test, text in tests if test(status.st_mode)), "a device")
                 hint = "save what comes out of it to a file first"
-                return Problem("not_a_file", shown, f"{shown} is {_what_is(status.st_mode)}, not a regular file.", hint)
+                return Problem("not_a_file", shown, f"{shown} is {what}, not a regular file.", hint)
             if status.st_size == 0:
                 return empty(shown)
             os.close(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)))
@@ -166,8 +168,3 @@ def unreadable(path: str, error: OSError) -> ProfileError:
 def reason(error: OSError) -> str:
     """What the system says, fit to print."""
     return printable((error.strerror or str(error)).lower())
-
-
-def _what_is(mode: int) -> str:
-    tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
-    return next((text for test, text in tests if test(mode)), "a device")

@@ -169,12 +169,9 @@ class LogdirWatch:
         new = [path for folder in list(self._folders) for path in self._new_in(folder)]
         unread = [path for path in self._settled if path not in self._known][-MOST_LISTED:]
         known = [run.path for run in newest_first(self._known.values())]
-        changed = []
-        for path in known[MOST_LISTED:]:
-            modified = _modified(path)
-            if self._modified.setdefault(path, modified) != modified:
-                self._modified[path] = modified
-                changed.append(path)
+        before = self._modified
+        self._modified = {path: _modified(path) for path in known[MOST_LISTED:]}
+        changed = [path for path, modified in self._modified.items() if before.get(path, modified) != modified]
         return dict.fromkeys([*self._pending, *new, *unread, *known[:MOST_LISTED], *changed])
 
     def _new_in(self, folder: str) -> list[str]:

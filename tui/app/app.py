@@ -77,7 +77,7 @@ class MainScreen(AppScreen):
         self.tabs: dict[str, Tab] = {tab.name: tab.load_view()(look, id=f"tab-{tab.name}") for tab in TABS}
         self.tab_name = TAB_NAMES[options.tab]
         self.tab.add_class("-shown")
-        self.detail = LineCanvas(look, self._draw_detail, id="detail")
+        self.detail = LineCanvas(look, lambda width, _: [self.tab.detail_line(width)], id="detail")
         self.rule = LineCanvas(look, lambda _, height: gutter_lines(height, self.look.glyphs), id="rule")
         self.jumps = Jumps(self)
         self.comparisons = Comparisons(self, options.scheduler)
@@ -115,14 +115,10 @@ class MainScreen(AppScreen):
         self.shown.load_tab()
 
     def redraw(self) -> None:
-        """Draws header, detail line and footer again, where they changed."""
+        """Draws header, detail line, footer and what is open above the page again, where they changed."""
         self._place_rule()
-        for canvas in (self.head, self.detail, self.foot):
+        for canvas in (self.head, self.detail, self.foot, self.popups):
             canvas.redraw()
-
-    def redraw_popup(self) -> None:
-        """Draws what is open above the page again."""
-        self.popups.redraw()
 
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above this one."""
@@ -193,9 +189,6 @@ class MainScreen(AppScreen):
         if name is not None:
             self.show_tab(name)
 
-    def _draw_detail(self, width: int, height: int) -> list[AnyLine]:
-        return [self.tab.detail_line(width)]
-
     def foot_line(self, width: int) -> AnyLine:
         """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.shown.progress
@@ -203,12 +196,11 @@ class MainScreen(AppScreen):
             return message_line(words, width, glyphs)
         if self.shown.is_loading and progress is not None:
             return progress_line(progress.progress, progress.seconds_left, width, glyphs)
-        situation = self.situation
-        keys = list(self.tab.foot_keys)
-        for action in map(by_name, ("cancel_load", "next_match", "search", "runs", "reload", "yank")):
-            if action.possible(situation) and len(keys) < 5:
-                keys.append(FootKey(key_of(action, situation), action.short))
-        return keys_line([*keys, FootKey("?", "help"), FootKey("q", "quit")], width)
+        situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
+        possible = [action for action in map(by_name, names) if action.possible(situation)]
+        keys = [*self.tab.foot_keys, *(FootKey(key_of(action, situation), action.short) for action in possible)]
+        most = max(5, len(self.tab.foot_keys))
+        return keys_line([*keys[:most], FootKey("?", "help"), FootKey("q", "quit")], width)
 
     # --- what is possible
 
@@ -274,11 +266,9 @@ class MainScreen(AppScreen):
     # --- actions
 
     def _show_next_tab(self, by: int) -> None:
-        """Around the end."""
         self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
 
     def _enter(self) -> None:
-        """Opens what is under the cursor."""
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
             jumps = self.tab_name == FIRST and bool(self.tab.commands)
@@ -314,7 +304,6 @@ class MainScreen(AppScreen):
         self.open(Reader(self.look, title, lines))
 
     def _open_palette(self) -> None:
-        """Lists what is possible now."""
         now = self.situation
         choices = [Choice((action.title, key_of(action, now)), action) for action in actions.possible(now)]
         title = "What can be done now"
@@ -334,7 +323,6 @@ class MainScreen(AppScreen):
     # --- search
 
     def _begin_typing(self, into_filter: bool) -> None:
-        """Opens the prompt, to search or to filter the tracks."""
         self._is_filter = into_filter
         self._search_words = self._search_words if into_filter else ""
         self.open_prompt()

@@ -141,7 +141,7 @@ class Lists:
         logdir = self._shown.logdir
         if logdir is not None and self._is_open:
             self._list.set_runs(logdir.runs)
-            self._stage.redraw_popup()
+            self._stage.redraw()
             self._read_facts(logdir.runs)
 
     @property
@@ -154,7 +154,7 @@ class Lists:
     def take(self, news: None) -> None:
         """Draws what is known of the runs by now."""
         if self._is_open:
-            self._stage.redraw_popup()
+            self._stage.redraw()
 
     def open_hosts(self) -> None:
         """Compares the hosts of the run, or lists them where there is nothing to compare yet."""

@@ -59,14 +59,11 @@ class Stage(Protocol):
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""
 
-    def redraw_popup(self) -> None:
-        """Draws what is open above the page again."""
-
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above everything."""
 
     def redraw(self) -> None:
-        """Draws again what surrounds the page."""
+        """Draws again what surrounds the page, and what is open above it."""
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread; where it is exclusive, instead of older ones of its group."""

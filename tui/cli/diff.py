@@ -93,7 +93,10 @@ def run_diff(args: argparse.Namespace) -> int:
     obstacle = why_no_screen()
     diff = _compared(args, before, after)
     if not wants_report and not obstacle:
-        return _screen(args, page, diff)
+        terminal = settle_terminal(args.color, args.ascii, args.mouse)
+        app = page.load_app()(diff, terminal)
+        app.run(mouse=terminal.mouse)
+        return app.return_code or EXIT_OK
     if not wants_report:
         note(f"{obstacle} Printing the report instead of opening the screen.")
     from tpuprof.parsers.diff.regression import regression  # noqa: PLC0415
@@ -162,13 +165,6 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
 
 
 # --- showing and writing
-
-
-def _screen(args: argparse.Namespace, page: CommandPage, diff: Diff) -> int:
-    terminal = settle_terminal(args.color, args.ascii, args.mouse)
-    app = page.load_app()(diff, terminal)
-    app.run(mouse=terminal.mouse)
-    return app.return_code or EXIT_OK
 
 
 def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regression | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import clean, cut_middle, wrap
@@ -13,7 +13,6 @@ from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
 
-K = TypeVar("K", bound=AnyKey)
 APP_NAME = "tpuprof-tui"
 
 SMALLEST = (60, 15)
@@ -91,15 +90,16 @@ def progress_line(progress: Progress, seconds_left: float | None, width: int, gl
         figures, room = sizes, room + len(figures) - len(sizes)
     each = _hosts_at_work(progress, room - _LEAST_BAR, glyphs)
     bar = max(0, min(30, room - len(each)))
-    spans: list[AnySpan] = [(f" {host}", "bar"), *progress_bar(done, total, bar, glyphs, "bar.key", "bar.dim")]
+    full, rest = progress_bar(done, total, bar, glyphs)
+    spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
     spans += [(figures, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
     return pad(spans, width, "bar")
 
 
-def progress_bar(done: int, total: int, width: int, glyphs: Glyphs, key: K, rest: K) -> tuple[tuple[str, K], ...]:
-    """A bar of so many cells for what is done, and what is left in another style."""
+def progress_bar(done: int, total: int, width: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The filled part of a bar, and the rest of it."""
     filled = min(width, round(width * done / total)) if total else 0
-    return (glyphs.full * filled, key), (glyphs.light * (width - filled), rest)
+    return glyphs.full * filled, glyphs.light * (width - filled)
 
 
 def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:

@@ -360,7 +360,7 @@ class PageScreen(AppScreen):
     def __init__(self, look: Look, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
         super().__init__(look, environ, note)
         self._is_alone = is_alone
-        self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
+        self.body = LineCanvas(look, partial(self.draw_page, glyphs=look.glyphs), self.point_at, self._wheel, id="body")
 
     # --- what a kind of page says
 
@@ -425,9 +425,6 @@ class PageScreen(AppScreen):
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         """The line on top."""
         return [self.head_line(width, self.look.glyphs)]
-
-    def _draw_body(self, width: int, height: int) -> Sequence[AnyLine]:
-        return self.draw_page(width, height, self.look.glyphs)
 
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""

@@ -107,7 +107,8 @@ def _progress(progress: Progress | None, seconds_left: float | None, width: int,
     ]
     if seconds_left is not None:
         figures += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]
-    drawn = progress_bar(done, total, bar, glyphs, "key", "rule")
+    full, rest = progress_bar(done, total, bar, glyphs)
+    drawn: list[Span] = [(full, "key"), (rest, "rule")]
     return [*wrap(progress.host, width, "dim", glyphs), fit(drawn, width, glyphs), fit(figures, width, glyphs)]
 
 

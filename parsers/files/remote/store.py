@@ -83,9 +83,8 @@ class Store:
         Args:
             compared: it was like its original just now.
         """
-        path = os.path.join(self.folder, name)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
         if size is not None and os.fstat(descriptor).st_size != size:

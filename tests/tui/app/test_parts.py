@@ -79,9 +79,6 @@ class PlainStage:
         """Opens a popup."""
         self.popup = popup
 
-    def redraw_popup(self) -> None:
-        """Nothing."""
-
     def open_screen(self, name: str, content: object) -> None:
         """Keeps the screen's name."""
         self.screens.append(name)
