@@ -80,14 +80,6 @@ class Changes:
         return bool(self.new_runs or self.changed_runs or self.gone)
 
 
-@dataclass(slots=True)
-class _Pending:
-    """A folder that is not as it was told, and for how many looks it has stayed so."""
-
-    state: State | None
-    looks: int = 0
-
-
 class LogdirWatch:
     """Looks at a logdir again and again. One thread at a time.
 
@@ -110,7 +102,8 @@ class LogdirWatch:
         self._clock = clock
         self._known = {run.path: run for run in self.logdir.runs if run.hosts} if self.logdir is not None else {}
         self._settled: dict[str, State | None] = {}
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, tuple[State | None, int]] = {}
+        """Folders that are not as they were told: how they are, and for how many looks they have stayed so."""
         self._start = local_path(self._query)
         self._tops: frozenset[str] = frozenset()
         self._folders: dict[str, int] = {}
@@ -149,7 +142,7 @@ class LogdirWatch:
         self._tops = frozenset(tops)
         for path in runs_there:
             if path not in self._known and path not in self._settled:
-                self._pending[path] = _Pending(run_state(path), looks=-1)
+                self._pending[path] = run_state(path), -1
 
     def _watch_below(self, tops: Sequence[str], limits: SearchLimits) -> list[str]:
         """Watches folders and what is below them but runs, which it returns."""
@@ -220,17 +213,15 @@ class LogdirWatch:
         if path in self._settled and self._settled[path] == state:
             self._pending.pop(path, None)
             return False
-        pending = self._pending.get(path)
-        if pending is None or pending.state != state:
-            self._pending[path] = _Pending(state)
-            return False
-        pending.looks += 1
-        return pending.looks >= (PATIENCE if _is_unfinished(state) else 1)
+        before, looks = self._pending.get(path, (UNREADABLE, 0))
+        looks = looks + 1 if before == state else 0
+        self._pending[path] = state, looks
+        return looks >= (PATIENCE if _is_unfinished(state) else 1)
 
     def _refresh(self, ready: list[str]) -> Changes:
         """Searches the logdir anew and compares its runs with those that were told of."""
         for path in ready:
-            self._settled[path] = self._pending.pop(path).state
+            self._settled[path] = self._pending.pop(path)[0]
         logdir = None
         with contextlib.suppress(ProfileError):
             logdir = open_logdir(self._query, self._limits)
@@ -238,7 +229,7 @@ class LogdirWatch:
         asked = {os.path.abspath(path) for path in ready}
         for run in there:  # that came while this look went on
             if run.hosts and run.path not in self._known and os.path.abspath(run.path) not in asked:
-                self._pending.setdefault(run.path, _Pending(run_state(run.path)))
+                self._pending.setdefault(run.path, (run_state(run.path), 0))
         waiting = {os.path.abspath(path) for path in self._pending}
         runs = [run for run in there if os.path.abspath(run.path) not in waiting]
         if logdir is not None:

@@ -1,4 +1,4 @@
-"""What the tabs show: which run and host of it, what of these is loaded, and what is still on its way."""
+"""What the tabs show: which run and host of it, what is loaded and on its way; and jumps from one tab to another."""
 
 from __future__ import annotations
 
@@ -237,3 +237,32 @@ class Shown:
             self._stage.flash = news.error.sentence
         else:
             tabs[name].show_state(failed)
+
+
+class Jumps:
+    """Does what keys do on one tab alone, which may lead to where another one has more, and finds the way back."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._came_from = FIRST
+
+    def command(self, name: str, by: int = 1) -> None:
+        """Does a command of the shown tab."""
+        stage, before = self._stage, self._stage.tab_name
+        jump = stage.tabs[before].jump(name)
+        if jump is None:
+            stage.flash = stage.tabs[before].command(name, by)
+        else:
+            stage.show_tab(jump.tab)
+            if jump.what:
+                stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
+        if stage.tab_name != before:
+            self._came_from = before
+
+    def forget(self) -> None:
+        """A tab was shown that no jump led to, or a jump begins."""
+        self._came_from = FIRST
+
+    def back(self) -> None:
+        """Back to where the last jump came from, else to the first tab."""
+        self._stage.show_tab(self._came_from)

@@ -54,14 +54,9 @@ It asks the addresses given and nothing else, without encryption; reach another 
 
 def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} capture",
-        description="Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
-        "logdir, prints the run's path and opens it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    what = "Asks running JAX, PyTorch/XLA or TensorFlow programs for a profile, writes it as a new run of the "
+    what += "logdir, prints the run's path and opens it."
+    parser = common.new_parser(parser_class, "capture", what, _EPILOG)
     defaults = CaptureOptions()
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
     length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
@@ -79,12 +74,12 @@ def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.Argume
     parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
     tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
     level = partial(whole_number, most=HIGHEST_LEVEL)
-    for name, default, what in (
+    for name, default, levels in (
         ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
         ("device", defaults.device_tracer_level, "0 off, 1 on"),
         ("python", defaults.python_tracer_level, "0 off, 1 every Python call, which slows the program"),
     ):
-        meaning = f"{what} (default: {default})"
+        meaning = f"{levels} (default: {default})"
         tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
     option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
     option += "numbers are taken as such, key:string=5 as text"

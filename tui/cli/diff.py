@@ -12,21 +12,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.cli.common import (
-    PROGRAM,
-    add_debug,
-    add_report,
-    add_screen,
-    add_width,
-    check_output,
-    decoding_shown,
-    existing,
-    note,
-    report_look,
-    whole_number,
-    why_no_screen,
-    write_report,
-)
+from tpuprof.tui.cli import common
+from tpuprof.tui.cli.common import PROGRAM, existing, note
 from tpuprof.tui.pages import CommandPage, command_named
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS
 from tpuprof.tui.terminal.detect import settle_terminal
@@ -51,13 +38,8 @@ exit codes of --fail-on-regression:
 
 def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} diff",
-        description="Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
+    parser = common.new_parser(parser_class, "diff", what, _EPILOG)
     parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
     parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
@@ -65,14 +47,14 @@ def diff_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentP
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
-    add_report(parser, parser, FORMATS)
+    common.add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
-    parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help=rows)
+    parser.add_argument("--limit", type=common.whole_number, default=0, metavar="N", help=rows)
     fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
     parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
-    add_width(parser)
-    add_screen(parser)
-    add_debug(parser)
+    common.add_width(parser)
+    common.add_screen(parser)
+    common.add_debug(parser)
     return parser
 
 
@@ -90,7 +72,7 @@ def run_diff(args: argparse.Namespace) -> int:
     before, after = _runs(args)
     allowed = args.fail_on_regression
     wants_report = args.format is not None or args.output is not None or allowed is not None
-    obstacle = why_no_screen()
+    obstacle = common.why_no_screen()
     diff = _compared(args, before, after)
     if not wants_report and not obstacle:
         terminal = settle_terminal(args.color, args.ascii, args.mouse)
@@ -131,7 +113,7 @@ def _runs(args: argparse.Namespace) -> tuple[Run, Run]:
 
     first = open_logdir(existing(args.before))
     second = first if args.after is None else open_logdir(existing(args.after))
-    check_output(args, first, second)
+    common.check_output(args, first, second)
     before, after = _chosen(args, first, second)
     if os.path.realpath(before.path) == os.path.realpath(after.path):
         sentence = f"A and B are the same run, {printable(before.name)}."
@@ -159,7 +141,7 @@ def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
-    with decoding_shown() as on_progress:
+    with common.decoding_shown() as on_progress:
         sessions = [Session(run, on_progress, scheduler=args.scheduler) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host, on_progress)
 
@@ -173,7 +155,7 @@ def _write(args: argparse.Namespace, page: CommandPage, diff: Diff, judged: Regr
     if form in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    write_report(args, report.writers[form](report.read(diff, judged), report_look(args), args.limit))
+    common.write_report(args, report.writers[form](report.read(diff, judged), common.report_look(args), args.limit))
 
 
 def _percent(text: str) -> float:

@@ -20,7 +20,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.files.remote.urls import shown
-from tpuprof.tui.cli.common import PROGRAM, add_debug, on_terminal, version_of
+from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
 from tpuprof.tui.draw.format import duration, size
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.report.values import utc
@@ -54,12 +54,9 @@ Row = tuple[str, str]
 
 def doctor_parser(parser_class: type[argparse.ArgumentParser] = argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The command's options."""
-    parser = parser_class(
-        prog=f"{PROGRAM} doctor",
-        description="Prints what is installed, what this terminal can do, and what the profiles at PATH hold and lack.",
-        epilog="The text is for pasting: it shows no secrets, no machine's address, and the home folder as ~.",
-        allow_abbrev=False,
-    )
+    what = "Prints what is installed, what this terminal can do, and what the profiles at PATH hold and lack."
+    parser = new_parser(parser_class, "doctor", what)
+    parser.epilog = "The text is for pasting: it shows no secrets, no machine's address, and the home folder as ~."
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
     parser.add_argument("--md", action="store_true", help="as a fenced block of Markdown, for an issue")
     add_debug(parser)

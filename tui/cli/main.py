@@ -24,16 +24,12 @@ _COMMANDS = ("report", "oom", "diff", "memory", "capture", "doctor")
 _MEMORY_TAB = 4
 
 
-def _epilog() -> str:
-    """The commands, for the help."""
-    from tpuprof.tui.pages import PAGE_NAMES  # noqa: PLC0415 - for the help alone
-
-    return f"""commands:
+_COMMAND_HELP = f"""commands:
   {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
   {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
   {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
   {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
-  {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGE_NAMES)}
+  {PROGRAM} report PAGE [PATH]    print a page: {{pages}}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
 
@@ -115,7 +111,9 @@ class _AppParser(UsageParser):
 
     def format_help(self) -> str:
         """The help, with the commands at its end."""
-        self.epilog = _epilog()
+        from tpuprof.tui.pages import PAGE_NAMES  # noqa: PLC0415 - for the help alone
+
+        self.epilog = _COMMAND_HELP.format(pages=", ".join(PAGE_NAMES))
         return super().format_help()
 
 
@@ -130,12 +128,11 @@ class _Version(argparse.Action):
 
 
 def _app_parser() -> argparse.ArgumentParser:
-    parser = _AppParser(
-        prog=PROGRAM,
-        description="Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    form, what = (
+        argparse.RawDescriptionHelpFormatter,
+        "Reads XProf/TensorBoard profiles of TPU programs in the terminal.",
     )
+    parser = _AppParser(PROGRAM, description=what, formatter_class=form, allow_abbrev=False)
     common.add_choice_of_profile(parser)
     latest = "open the newest run whenever one comes; wait for one where there is none yet"
     parser.add_argument("--latest", action="store_true", help=latest)
@@ -147,11 +144,7 @@ def _app_parser() -> argparse.ArgumentParser:
 
 
 def _memory_parser() -> argparse.ArgumentParser:
-    parser = UsageParser(
-        prog=f"{PROGRAM} memory",
-        description="Opens the memory tab. Without a terminal it prints the page.",
-        allow_abbrev=False,
-    )
+    parser = common.new_parser(UsageParser, "memory", "Opens the memory tab. Without a terminal it prints the page.")
     where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
     common.add_choice_of_profile(parser, where)
     common.add_device(parser)

@@ -30,11 +30,8 @@ _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 def report_parser(parser_class: type[argparse.ArgumentParser] = UsageParser) -> argparse.ArgumentParser:
     """The arguments of the command."""
-    parser = parser_class(
-        prog=f"{PROGRAM} report",
-        description="Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key.",
-        allow_abbrev=False,
-    )
+    what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
+    parser = common.new_parser(parser_class, "report", what)
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
     common.add_choice_of_profile(parser)
     common.add_scheduler(parser)
