@@ -17,20 +17,10 @@ from dataclasses import dataclass, field
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.capture import errors
+from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import Answer, Call, Server, look_at, profile_request, read_answer
 from tpuprof.parsers.capture.files import RunFolder, safe_name
-from tpuprof.parsers.capture.model import (
-    Address,
-    CaptureOptions,
-    CaptureProgress,
-    CaptureResult,
-    CaptureStop,
-    HostCapture,
-    OnProgress,
-    Stage,
-    parse_addresses,
-)
+from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
 from tpuprof.parsers.files.remote.urls import scheme_of
 
 TICK_SECONDS = 0.1
@@ -43,7 +33,7 @@ def capture(
     addresses: Sequence[str],
     options: CaptureOptions,
     logdir: str,
-    on_progress: OnProgress = lambda _: None,
+    on_progress: model.OnProgress = lambda _: None,
     stop: CaptureStop | None = None,
 ) -> CaptureResult:
     """Traces all servers at the same time and writes a run with a file for each.
@@ -65,7 +55,7 @@ def capture(
     """
     if scheme_of(logdir):
         raise errors.not_local(logdir)
-    servers, stop = parse_addresses(addresses), stop or CaptureStop()
+    servers, stop = model.parse_addresses(addresses), stop or CaptureStop()
     began, clock = time.time(), time.monotonic()
     run = RunFolder(logdir, began)
     try:
@@ -81,8 +71,8 @@ def capture(
 
 
 def _capture_all(
-    servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: OnProgress, stop: CaptureStop
-) -> tuple[HostCapture, ...]:
+    servers: Sequence[Address], options: CaptureOptions, run: RunFolder, tell: model.OnProgress, stop: CaptureStop
+) -> tuple[model.HostCapture, ...]:
     """Runs a thread for each server; the threads mostly wait."""
     names = [server.host.casefold() for server in servers]
     lock, jobs = threading.Lock(), list[_Job]()
@@ -106,7 +96,7 @@ def _capture_all(
             raise
 
 
-def _nothing_came(hosts: Sequence[HostCapture]) -> ProfileError:
+def _nothing_came(hosts: Sequence[model.HostCapture]) -> ProfileError:
     """The error of the only server, or one error for all servers."""
     problems = [host.problem for host in hosts if host.problem is not None]
     first = problems[0]
@@ -130,7 +120,7 @@ class _Job:
     address: Address
     options: CaptureOptions
     folder: RunFolder
-    tell: OnProgress
+    tell: model.OnProgress
     stop: CaptureStop
     jobs: list[_Job]
     shares_name: bool
@@ -138,7 +128,7 @@ class _Job:
     seconds: float | None = None
     is_stopped: bool = False
 
-    def run(self) -> HostCapture:
+    def run(self) -> model.HostCapture:
         """Captures; the result says what went wrong."""
         try:
             return self._capture()
@@ -147,9 +137,9 @@ class _Job:
         except Cancelled:
             problem = Problem("cancelled", str(self.address), f"{self.address} was given up.")
         self._say("failed", sentence=problem.sentence)
-        return HostCapture(str(self.address), None, None, None, self.seconds, problem)
+        return model.HostCapture(str(self.address), None, None, None, self.seconds, problem)
 
-    def _capture(self) -> HostCapture:
+    def _capture(self) -> model.HostCapture:
         server = None
         try:
             try:
@@ -191,7 +181,7 @@ class _Job:
         if self.stop.is_requested:
             raise Cancelled
 
-    def _trace(self, server: Server) -> HostCapture:
+    def _trace(self, server: Server) -> model.HostCapture:
         answer = self._ask(server, self._new_session(), "")
         if answer.profile:
             return self._write(answer.profile)
@@ -199,7 +189,7 @@ class _Job:
             raise errors.too_old(self.address, None)
         return self._trace_old(server)
 
-    def _trace_old(self, server: Server) -> HostCapture:
+    def _trace_old(self, server: Server) -> model.HostCapture:
         """Asks an old server, which sends no profile, to write one; that helps where both share a disk."""
         self._say("waiting", sentence=f"{self.address} is an old server: tracing again, for it to write a file itself")
         session = self._new_session()
@@ -243,7 +233,7 @@ class _Job:
         ending: Call | None = None
         while True:
             left_ms = max(0, round(self.options.duration_ms - 1000 * (time.monotonic() - began)))
-            stage: Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
+            stage: model.Stage = "stopping" if ending else "tracing" if left_ms else "receiving"
             self._say(stage, left_ms=left_ms if stage == "tracing" else None)
             if call.wait(min(TICK_SECONDS, left_ms / 1000) if left_ms else TICK_SECONDS):
                 return
@@ -255,7 +245,7 @@ class _Job:
                 call.cancel()
                 raise Cancelled
 
-    def _write(self, profile: memoryview) -> HostCapture:
+    def _write(self, profile: memoryview) -> model.HostCapture:
         """Writes the profile to a file."""
         look = look_at(profile)
         if look is None:
@@ -265,9 +255,9 @@ class _Job:
         path, host = self.folder.write(self._names(look.hostname), pieces)
         return self._finish(path, host, len(profile), look.notes)
 
-    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> HostCapture:
+    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> model.HostCapture:
         self._say("written", size_bytes=size)
-        return HostCapture(str(self.address), path, host, size, self.seconds, None, notes, self.is_stopped)
+        return model.HostCapture(str(self.address), path, host, size, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
         """Names for the host's file, the first choice first; ports tell the servers of one machine apart."""
@@ -281,6 +271,8 @@ class _Job:
         """Makes a new session id: a server remembers the ids it ended, and would end another session of that id."""
         return f"{self.folder.name}_{secrets.token_hex(6)}"
 
-    def _say(self, stage: Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = "") -> None:
+    def _say(
+        self, stage: model.Stage, left_ms: int | None = None, size_bytes: int | None = None, sentence: str = ""
+    ) -> None:
         duration = self.options.duration_ms
         self.tell(CaptureProgress(str(self.address), stage, left_ms, duration, size_bytes, sentence))

@@ -24,7 +24,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Problem
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, KINDS, MAGIC, Folder, SearchLimits, Walk, absolute
-from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, UsableFile, reason, unreadable
+from tpuprof.parsers.files.places import LAYOUT_HINT, HostFile, Place, reason, unreadable
 from tpuprof.parsers.files.remote.urls import scheme_of, shown
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
@@ -271,7 +271,7 @@ class _Search:
 
     def run(self, folder: Folder, chosen: Sequence[str] = ()) -> Run:
         """The run in a folder; of the chosen files only, and without notes on the rest, where any are named."""
-        usable: list[UsableFile] = []
+        usable: list[HostFile] = []
         problems: list[Problem] = []
         newest = 0.0
         names = sorted(chosen or folder.profiles(), key=natural_key)
@@ -279,7 +279,7 @@ class _Search:
         self.place.prepare(paths)
         for path in paths:
             item = self.place.inspect(path)
-            if isinstance(item, UsableFile):
+            if isinstance(item, HostFile):
                 usable.append(item)
             else:
                 problems.append(item)
@@ -295,20 +295,19 @@ class _Search:
         return Run(name, path, hosts, (*problems, *doubles, *notes), newest or folder.modified)
 
 
-def _one_per_host(files: Iterable[UsableFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
+def _one_per_host(files: Iterable[HostFile]) -> tuple[tuple[HostFile, ...], list[Problem]]:
     """Leaves out what would count a host twice: links to a file of the same run, and gzipped copies."""
     by_host: dict[str, HostFile] = {}
     by_identity: dict[tuple[int, int], HostFile] = {}
     problems = []
-    for item in sorted(files, key=lambda item: (item.linked, item.file.gzipped)):
-        file = item.file
-        if first := by_host.get(file.host) or by_identity.get(item.identity):
+    for file in sorted(files, key=lambda file: (file.linked, file.gzipped)):
+        if first := by_host.get(file.host) or by_identity.get(file.identity):
             left_out, used = printable(file.path), printable(os.path.basename(first.path))
             problems.append(Problem("duplicate_host", left_out, f"{left_out} is left out: {used} is the same host."))
             continue
         by_host[file.host] = file
-        if item.identity[1]:
-            by_identity[item.identity] = file
+        if file.identity[1]:
+            by_identity[file.identity] = file
     return tuple(sorted(by_host.values(), key=lambda file: natural_key(file.host))), problems
 
 

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import examples, printable
@@ -32,6 +32,7 @@ class HostFile:
         size_bytes: on disk, so compressed for a gzipped file.
         modified: seconds since 1970.
         gzipped: by its name; a reader goes by the first bytes.
+        identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
     """
 
     host: str
@@ -39,15 +40,8 @@ class HostFile:
     size_bytes: int
     modified: float
     gzipped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class UsableFile:
-    """A file that can be used; its device and inode, (0, 0) where there are none; whether it is a symbolic link."""
-
-    file: HostFile
-    identity: tuple[int, int]
-    linked: bool
+    identity: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
+    linked: bool = field(default=False, compare=False, repr=False)
 
 
 class Place:
@@ -85,7 +79,7 @@ class Place:
     def prepare(self, paths: Sequence[str]) -> None:
         """These files will be inspected: a place far away may look at several at once."""
 
-    def inspect(self, path: str) -> UsableFile | Problem:
+    def inspect(self, path: str) -> HostFile | Problem:
         """A file that can be used, or why it can't; never waits on what is no regular file."""
         shown = printable(path)
         name = os.path.basename(path)
@@ -108,8 +102,8 @@ class Place:
                 return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
         host = host_name(name) or NO_HOST_NAME
-        file = HostFile(host, path, status.st_size, status.st_mtime, name.endswith(".gz"))
-        return UsableFile(file, (status.st_dev, status.st_ino), linked)
+        identity, packed = (status.st_dev, status.st_ino), name.endswith(".gz")
+        return HostFile(host, path, status.st_size, status.st_mtime, packed, identity, linked)
 
     def modified(self, path: str) -> float:
         """Seconds since 1970; 0 where that can't be told."""

@@ -18,16 +18,8 @@ from dataclasses import dataclass, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.base.text import natural_key
-from tpuprof.parsers.files.folder_search import (
-    DEFAULT_LIMITS,
-    MAGIC,
-    Folder,
-    SearchLimits,
-    Walk,
-    folders_above,
-    identity,
-    is_profile,
-)
+from tpuprof.parsers.files import folder_search
+from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, MAGIC, Folder, SearchLimits, Walk, is_profile
 from tpuprof.parsers.files.logdir import Logdir, Run, is_remote, local_path, newest_first, open_logdir
 from tpuprof.parsers.files.places import GONE
 from tpuprof.parsers.files.remote.urls import shown
@@ -201,7 +193,9 @@ class LogdirWatch:
             return False
         here, start = os.path.abspath(path) + os.sep, os.path.abspath(self._start) + os.sep
         is_on_the_way = here.startswith(start) or start.startswith(here) or bool(MAGIC.search(self._start))
-        return is_on_the_way and not (os.path.islink(path) and identity(path) in folders_above(path))
+        return is_on_the_way and not (
+            os.path.islink(path) and folder_search.identity(path) in folder_search.folders_above(path)
+        )
 
     # --- what is there
 

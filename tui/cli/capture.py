@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING, TextIO, get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.capture.model import (
-    HIGHEST_LEVEL,
-    LONGEST_MS,
-    CaptureOptions,
-    CaptureProgress,
-    CaptureResult,
-    CaptureStop,
-    OptionValue,
-    Stage,
-    parse_option,
-)
+from tpuprof.parsers.capture import model
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, Stage
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.common import PROGRAM, whole_number
@@ -60,20 +51,20 @@ def capture_parser(parser_class: type[argparse.ArgumentParser] = argparse.Argume
     defaults = CaptureOptions()
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers; all into one run")
     length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
-    to_trace = partial(whole_number, least=1, most=LONGEST_MS)
+    to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
     where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
     parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
     parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
     delay = "wait so long before tracing, once the servers were reached"
-    to_wait = partial(whole_number, most=LONGEST_MS)
+    to_wait = partial(whole_number, most=model.LONGEST_MS)
     parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
     patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
     patience += f"at first, {defaults.connect_seconds:g} s at most"
     in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
     parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
     tracers = parser.add_argument_group("tracers", "What is traced, as in XProf's dialogue:")
-    level = partial(whole_number, most=HIGHEST_LEVEL)
+    level = partial(whole_number, most=model.HIGHEST_LEVEL)
     for name, default, levels in (
         ("host", defaults.host_tracer_level, "0 off, 1 annotations, 2 costly runtime calls too, 3 all"),
         ("device", defaults.device_tracer_level, "0 off, 1 on"),
@@ -233,8 +224,8 @@ def _amount(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.1f} kB"
 
 
-def _option(text: str) -> tuple[str, OptionValue]:
+def _option(text: str) -> tuple[str, model.OptionValue]:
     try:
-        return parse_option(text)
+        return model.parse_option(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(printable(str(error))) from None

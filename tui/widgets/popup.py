@@ -218,19 +218,12 @@ class PopupLayer(LineCanvas):
 
 
 MOVES: dict[str, tuple[int, float]] = {
-    "j": (1, 0),
-    "down": (1, 0),
-    "k": (-1, 0),
-    "up": (-1, 0),
-    "pagedown": (0, 1),
-    "space": (0, 1),
-    "pageup": (0, -1),
-    "ctrl+d": (0, 0.5),
-    "ctrl+u": (0, -0.5),
-    "g": (-(10**9), 0),
-    "home": (-(10**9), 0),
-    "G": (10**9, 0),
-    "end": (10**9, 0),
+    **dict.fromkeys(("j", "down"), (1, 0)),
+    **dict.fromkeys(("k", "up"), (-1, 0)),
+    **dict.fromkeys(("pagedown", "space"), (0, 1)),
+    **{"pageup": (0, -1), "ctrl+d": (0, 0.5), "ctrl+u": (0, -0.5)},
+    **dict.fromkeys(("g", "home"), (-(10**9), 0)),
+    **dict.fromkeys(("G", "end"), (10**9, 0)),
 }
 """Keys and by how many lines and screens they move."""
 

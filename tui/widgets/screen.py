@@ -28,15 +28,8 @@ from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.theme import AnyLine, palette
+from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import Asker
-from tpuprof.tui.widgets.chrome import (
-    APP_NAME,
-    is_too_small,
-    keys_line,
-    message_line,
-    prompt_line,
-    too_small_lines,
-)
 from tpuprof.tui.widgets.line_canvas import LineCanvas, Look
 from tpuprof.tui.widgets.line_editor import LineEditor
 from tpuprof.tui.widgets.popup import MOVES, Popup, PopupLayer
@@ -56,7 +49,7 @@ class ScreenApp(App[Any]):
         environ: for the clipboard and the editor.
     """
 
-    TITLE = APP_NAME
+    TITLE = chrome.APP_NAME
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -129,7 +122,7 @@ class AppScreen(Screen[None]):
         self.matches = ""
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
-        self.tiny = LineCanvas(look, partial(too_small_lines, glyphs=look.glyphs), id="tiny")
+        self.tiny = LineCanvas(look, partial(chrome.too_small_lines, glyphs=look.glyphs), id="tiny")
         self.popups = PopupLayer(look, id="popups")
 
     # --- what a kind of screen says
@@ -203,7 +196,7 @@ class AppScreen(Screen[None]):
 
     def lay_out(self, width: int, height: int) -> None:
         """Shows what there is room for, and draws it before Textual comes round to it: each frame is painted once."""
-        small = is_too_small(width, height)
+        small = chrome.is_too_small(width, height)
         self.set_class(small, "-small")
         if small:
             self.tiny.prepare(width, height)
@@ -223,8 +216,8 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            return [prompt_line(self.prompt.text, self.matches, width, glyphs)]
-        return [message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
+            return [chrome.prompt_line(self.prompt.text, self.matches, width, glyphs)]
+        return [chrome.message_line(self.flash, width, glyphs) if self.flash else self.foot_line(width)]
 
     # --- keys
 
@@ -428,7 +421,7 @@ class PageScreen(AppScreen):
 
     def foot_line(self, width: int) -> AnyLine:
         """The keys."""
-        return keys_line(self.foot_keys(), width)
+        return chrome.keys_line(self.foot_keys(), width)
 
     # --- keys and mouse
 

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urljoin
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.folder_search import MAGIC, NO_HOST_NAME, Folder, SearchLimits, Walk, host_name, kind_of
-from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, UsableFile, empty, nearest, riegeli
+from tpuprof.parsers.files.places import FIRST_BYTES, LAYOUT_HINT, HostFile, Place, empty, nearest, riegeli
 from tpuprof.parsers.files.remote import files as drivers
 from tpuprof.parsers.files.remote.cache import distrust_if_changed
 from tpuprof.parsers.files.remote.files import Facts, failures, modified_of, open_stream, size_of
@@ -120,7 +120,7 @@ class RemotePlace(Place):
             with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
                 list(pool.map(self._ask_quietly, asked))
 
-    def inspect(self, path: str) -> UsableFile | Problem:
+    def inspect(self, path: str) -> HostFile | Problem:
         """See `Place.inspect`."""
         name = self.name(path)
         text = printable(path)
@@ -138,8 +138,7 @@ class RemotePlace(Place):
             return empty(text)
         distrust_if_changed(self.url(path), facts)
         host = host_name(name) or NO_HOST_NAME
-        file = HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
-        return UsableFile(file, (0, 0), False)
+        return HostFile(host, self.url(path), size or 0, modified_of(facts), name.endswith(".gz"))
 
     def modified(self, path: str) -> float:
         """See `Place.modified`."""
