@@ -129,9 +129,8 @@ def profile_request(options: CaptureOptions, host_name: str, session: str, repos
     with the profile; a TensorFlow before 2.5 does so for the tool's name; those in between write it under `repository`.
 
     Args:
-        host_name: the name for the file of a server that writes one.
+        host_name, repository: the name for the file of a server that writes one, and a folder on its disk, or empty.
         session: the session's id, for `Server.terminate`.
-        repository: a folder on the server's disk, or empty.
     """
     asked = ProfileOptions(
         version=1,  # without it the server traces nothing

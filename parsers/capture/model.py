@@ -56,8 +56,7 @@ class CaptureOptions:
     Attributes:
         duration_ms: how long to trace, 1 to `LONGEST_MS`.
         host_tracer_level: 0 off, 1 what the program annotates, 2 with the costly calls of the runtime, 3 with all.
-        device_tracer_level: 0 off, 1 on.
-        python_tracer_level: 0 off, 1 every Python call.
+        device_tracer_level, python_tracer_level: 0 off, 1 on, of Python every call.
         advanced: the profiler's own options, by name.
         delay_ms: how long to wait once all servers are reached.
         connect_seconds: how long a server may take to answer at all.
@@ -129,8 +128,7 @@ class HostCapture:
         address: the server's address, as given.
         path, host, size_bytes: the profile file, the host's name as in the file's, and its size; None without a file.
         seconds: time from the request to the answer; None where there was no request.
-        problem: why there is no file; None where there is one.
-        notes: sentences on what the profile lacks.
+        problem, notes: why there is no file, or None; and sentences on what the profile lacks.
         is_stopped: whether the tracing ended early.
     """
 
@@ -151,8 +149,7 @@ class CaptureResult:
     Attributes:
         run_path: the run's folder.
         hosts: one entry for each address, in the order given; at least one has a file.
-        duration_ms: the time that was to be traced.
-        seconds: how long the whole capture took.
+        duration_ms, seconds: the time that was to be traced, and how long the whole capture took.
     """
 
     run_path: str

@@ -29,8 +29,7 @@ class HostFile:
     Attributes:
         host: file name without ``.xplane.pb`` or ``.xplane.pb.gz``; `NO_HOST_NAME` where nothing is left.
         path: as to be opened; relative when the query was.
-        size_bytes: on disk, so compressed for a gzipped file.
-        modified: seconds since 1970.
+        size_bytes, modified: on disk, so compressed for a gzipped file; seconds since 1970.
         gzipped: by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
     """

@@ -78,8 +78,7 @@ class LogdirWatch:
     Args:
         logdir: what was found at first, or a path where nothing may be yet. What the path would lead to is what is
             watched: a path to one run is watched for changes of that run. URLs are not watched.
-        limits: as given to `open_logdir`.
-        clock: seconds since 1970.
+        limits, clock: as given to `open_logdir`, and seconds since 1970.
 
     Attributes:
         logdir: as of the last change that was told; None as long as nothing was there.

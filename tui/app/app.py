@@ -39,10 +39,6 @@ SHORT = 28
 class MainScreen(AppScreen):
     """The tabs under a header: the stage of the app's parts.
 
-    Args:
-        path: anything `parsers.files.logdir.open_logdir` understands.
-        now: seconds since 1970, for the age of runs.
-
     Attributes:
         tabs, tab_name: all tabs by name, in their order, and the name of the one that is shown.
         shown: what they show.
@@ -368,18 +364,13 @@ class MainScreen(AppScreen):
 
 
 class TpuprofApp(ScreenApp):
-    """Shows the profiles at a path.
+    """Shows the profiles at a path, on its screen `main`.
 
     Args:
         path: anything `parsers.files.logdir.open_logdir` understands.
-        options: what the command line asked for.
         terminal: what the terminal can do; read from the environment where it is not given.
-        find: how to find runs; a test puts its own here.
-        open_session: how to open one; likewise.
+        find, open_session: how to find runs and to open one; a test puts its own here.
         now: seconds since 1970, for the age of runs.
-
-    Attributes:
-        main: the screen with the tabs.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "quit", show=False)]

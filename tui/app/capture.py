@@ -45,12 +45,7 @@ class CaptureEnded:
 
 
 class Captures:
-    """Captures profiles, one at a time, and opens them.
-
-    Args:
-        shown: what the tabs show; a new run goes beside it.
-        is_demo: the bundled demo was asked for.
-    """
+    """Captures profiles, one at a time, beside what the tabs show, and opens them."""
 
     def __init__(self, stage: Stage, shown: Shown, is_demo: bool, is_of_hlo: bool) -> None:
         self._stage = stage
@@ -100,12 +95,7 @@ class Captures:
         self._stage.open(Asker(look, "Capture a profile", EXPLANATION, self._asked, answered, where))
 
     def begin(self, logdir: str, text: str) -> str:
-        """Begins a capture from addresses and a time, as typed; says what is wrong with them.
-
-        Args:
-            logdir: where the run goes.
-            text: the addresses, and behind them the time in milliseconds, or none for `DEFAULT_MS`.
-        """
+        """Begins a capture from addresses and milliseconds behind them, else `DEFAULT_MS`; says what is wrong there."""
         from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses  # noqa: PLC0415
 
         words = text.replace(",", " ").split()

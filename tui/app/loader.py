@@ -155,8 +155,7 @@ class Loader:
     `begin`, `cancel` and `settle` belong to the screen's thread, `work` to a worker thread.
 
     Args:
-        find: turns a path into runs.
-        open_pages: turns a run into pages.
+        find, open_pages: turn a path into runs, and a run into pages.
         post: hands a message to the screen; called on the worker thread.
         clock: seconds, for progress and its estimate.
     """

@@ -192,10 +192,7 @@ class Compared:
 
 
 class Comparisons:
-    """Compares runs, one pair at a time.
-
-    Args:
-        scheduler: address of a Dask scheduler whose workers read the hosts.
+    """Compares runs, one pair at a time; the workers of a Dask `scheduler` may read the hosts.
 
     Attributes:
         words: what the footer says while runs are compared; empty while none are.

@@ -32,11 +32,7 @@ class Report(Message):
 
 
 class Stage(Protocol):
-    """What parts act on: the main screen, or what a test puts in its place.
-
-    Attributes:
-        flash: a sentence that the footer shows until the next key.
-    """
+    """What parts act on: the main screen, or what a test puts in its place. The footer shows `flash` until a key."""
 
     look: Look
     flash: str

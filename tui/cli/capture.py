@@ -144,13 +144,7 @@ def outcome(result: CaptureResult) -> list[str]:
 
 
 class CountDown(RedrawnLine):
-    """One line that says how far the servers are, drawn over itself; off a terminal a line when the tracing begins.
-
-    Args:
-        stream: standard error.
-        is_drawn: it is a terminal that can go back to the beginning of a line.
-        width: cells of the terminal's line.
-    """
+    """How far the servers are: a line drawn over itself or, where that `is_drawn` not, one when the tracing begins."""
 
     EVERY_SECONDS = 0.1
 

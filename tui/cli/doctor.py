@@ -81,7 +81,6 @@ def doctor_report(env: Mapping[str, str], path: str | None = None, markdown: boo
     the home folder as ``~``.
 
     Args:
-        env: such as `os.environ`.
         path: a logdir, or anything that `open_logdir` takes; None leaves that part out.
         markdown: in a fenced block.
 

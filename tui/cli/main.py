@@ -38,10 +38,7 @@ A folder that is named like a command: ./report
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command.
-
-    Args:
-        argv: arguments without the program's name; those of the process when `None`.
+    """Runs one command, by the arguments of the process where none are given.
 
     Returns:
         The exit code, one of `tpuprof.parsers.base.errors.EXIT_*`.

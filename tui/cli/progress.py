@@ -17,12 +17,7 @@ EVERY_SECONDS = 0.1
 
 
 class RedrawnLine:
-    """A line that is drawn over itself.
-
-    Args:
-        stream: a terminal.
-        width: cells of the terminal's line; what is longer is cut.
-    """
+    """A line that is drawn over itself on a terminal; what is longer than the terminal's line is cut."""
 
     def __init__(self, stream: TextIO, width: int) -> None:
         self._stream = stream
@@ -46,11 +41,7 @@ class RedrawnLine:
 
 
 class ProgressLine(RedrawnLine):
-    """Draws how far decoding is, rarely enough to cost nothing.
-
-    Args:
-        clock: seconds, going up.
-    """
+    """Draws how far decoding is, rarely enough to cost nothing."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80) -> None:
         super().__init__(stream, width)

@@ -149,8 +149,7 @@ class Palette:
     """A style for every key.
 
     Attributes:
-        color: the number of colours it is made for.
-        light: made for a light background.
+        color, light: the number of colours that it is made for; for a light background.
         styles: every key of `KEYS`; each has a background, so that no cell is left unpainted.
     """
 

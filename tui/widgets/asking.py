@@ -15,8 +15,7 @@ class Asker(Popup):
     """Asks for a line of text.
 
     Args:
-        explanation: what may be typed, a paragraph each.
-        text: what stands there at first.
+        explanation, text: what may be typed, a paragraph each, and what stands there at first.
         answered: called with the text when Enter is pressed; answers what is wrong with it, or nothing.
         foretold: what Enter will do, a sentence below the explanation.
 

@@ -48,7 +48,6 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     be more than fit: the canvas then scrolls (`scroll_to_line`), without scroll bars.
 
     Args:
-        look: palette and glyphs.
         drawing: takes width and height and returns the lines, for canvases that are no subclass.
         clicked, scrolled: called with the column and the line that were clicked, and with 1 for the wheel turned down,
             -1 for up, where the owner wants to know.

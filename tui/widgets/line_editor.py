@@ -23,8 +23,7 @@ class LineEditor:
         moves: whether keys move the cursor; without, it stays behind the last character.
 
     Attributes:
-        text: what is typed.
-        cursor: index of the character under the cursor, up to one past the last.
+        text, cursor: what is typed, and the index of the character under the cursor, up to one past the last.
     """
 
     def __init__(self, text: str = "", *, moves: bool = True) -> None:

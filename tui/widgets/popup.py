@@ -229,11 +229,7 @@ MOVES: dict[str, tuple[int, float]] = {
 
 
 class Reader(Popup):
-    """A text to read.
-
-    Args:
-        lines: draws the text for a width.
-    """
+    """A text to read, which `lines` draws for a width."""
 
     def __init__(
         self, look: Look, title: str, lines: Callable[[int, Glyphs], list[Line]], passes: tuple[str, ...] = ()
@@ -268,8 +264,7 @@ class Choice(Generic[T]):
     """One row of a list.
 
     Attributes:
-        cells: one text a column.
-        value: what choosing it answers.
+        cells, value: one text a column, and what choosing it answers.
         warning: a text after the columns that says what is wrong with it.
         possible: whether it can be chosen.
     """
@@ -281,11 +276,7 @@ class Choice(Generic[T]):
 
 
 class FilteredPopup(Popup):
-    """A list whose rows are those that hold the words typed above them.
-
-    Args:
-        typing: whether keys type into the filter from the beginning, rather than after ``/``.
-    """
+    """A list whose rows are those that hold the words typed above them, after ``/`` or, where it is `typing`, at once."""
 
     def __init__(self, look: Look, title: str, typing: bool = False) -> None:
         super().__init__(look, title)

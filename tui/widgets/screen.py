@@ -42,12 +42,7 @@ APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")
 
 
 class ScreenApp(App[Any]):
-    """The app around screens: its keys, and its terminal.
-
-    Args:
-        terminal: what the terminal can do.
-        environ: for the clipboard and the editor.
-    """
+    """The app around screens: its keys, and its terminal; `environ` is for the clipboard and the editor."""
 
     TITLE = chrome.APP_NAME
     ENABLE_COMMAND_PALETTE = False
@@ -90,14 +85,9 @@ class Yanked(Message):
 class AppScreen(Screen[None]):
     """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
 
-    Args:
-        look: palette and glyphs.
-        environ: for the clipboard and the editor.
-        flash: a sentence that the footer shows at first, until the next key.
-
     Attributes:
-        prompt: what is typed in the footer, to search or filter; None while nothing is.
-        matches: what was found of it, in words.
+        flash: a sentence that the footer shows until the next key.
+        prompt, matches: what is typed in the footer, to search or filter, None while nothing is; and what that finds.
     """
 
     HEAD_LINES: ClassVar[int] = 1
@@ -333,10 +323,7 @@ class Composed(Protocol):
 
 
 class PageScreen(AppScreen):
-    """A screen with one page; what the page is, a subclass says.
-
-    Args:
-        is_alone: it is the whole app, so that leaving it ends the app.
+    """A screen with one page; what the page is, a subclass says. Leaving it ends the app where it `is_alone`.
 
     Attributes:
         view: what the user looks at: a data class with a cursor, the first row that shows, and the words of the filter.
