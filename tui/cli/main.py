@@ -49,7 +49,11 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as stop:  # argparse after --help and --version
         return stop.code if isinstance(stop.code, int) else EXIT_OK
     except BrokenPipeError:
-        _drop_stdout()
+        # What is still buffered goes nowhere, so that the interpreter does not complain about it at its end.
+        with contextlib.suppress(OSError, ValueError):  # standard output may have no file descriptor
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
         return EXIT_OK
     except (KeyboardInterrupt, Cancelled):
         return EXIT_INTERRUPTED
@@ -90,14 +94,6 @@ def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) ->
     if hint:
         note(f"try: {hint}")
     return exit_code
-
-
-def _drop_stdout() -> None:
-    """Sends what is still buffered nowhere, so that the interpreter does not complain about it at its end."""
-    with contextlib.suppress(OSError, ValueError):  # standard output may have no file descriptor
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 # --- arguments
@@ -160,8 +156,13 @@ def _app(args: argparse.Namespace) -> int:
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO
     args.path = existing(args.path)
+    if args.latest and args.run is not None:
+        raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
     if args.latest:
-        _wait_for_run(args)
+        from tpuprof.parsers.files.watch import wait_for_run  # noqa: PLC0415
+
+        say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
+        wait_for_run(args.path, on_wait=lambda _: say_so())
     return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, scheduler=args.scheduler)
 
 
@@ -178,16 +179,6 @@ def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> i
 
     options = AppOptions(ascii=args.ascii, color=args.color, mouse=args.mouse, run=args.run, host=args.host, **asked)
     return run_app(args.path, options=options)
-
-
-def _wait_for_run(args: argparse.Namespace) -> None:
-    """Waits until there is a run to open, and says so."""
-    if args.run is not None:
-        raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
-    from tpuprof.parsers.files.watch import wait_for_run  # noqa: PLC0415
-
-    say_so = cache(lambda: note(f"waiting for a run at {args.path}; ctrl+C ends it"))  # once
-    wait_for_run(args.path, on_wait=lambda _: say_so())
 
 
 def _memory_app(args: argparse.Namespace) -> int:

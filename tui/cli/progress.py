@@ -55,7 +55,9 @@ class ProgressLine(RedrawnLine):
             return
         try:
             self._due = self._clock() + EVERY_SECONDS
-            self.draw(line(progress))
+            share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
+            which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
+            self.draw(f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events")
         finally:
             self._lock.release()
 
@@ -63,10 +65,3 @@ class ProgressLine(RedrawnLine):
         """Takes the line away."""
         with self._lock:
             super().clear()
-
-
-def line(progress: Progress) -> str:
-    """``reading host3 (4 of 16): 41 %, 1,234,567 events``, in ASCII but for the host's name."""
-    share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
-    which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
-    return f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events"

@@ -24,6 +24,7 @@ class Asker(Popup):
     """
 
     resizes = True
+    is_typing = True
 
     def __init__(
         self,
@@ -40,11 +41,6 @@ class Asker(Popup):
         self._foretold = foretold
         self._answered = answered
         self._wrong = ""
-
-    @property
-    def is_typing(self) -> bool:
-        """Always."""
-        return True
 
     def row_count(self) -> int:
         """Lines of the explanation, the text and what is wrong with it."""

@@ -78,7 +78,8 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self.look = look
         self._drawing = drawing
         self._background = background
-        self._lines: tuple[AnyLine, ...] = ()
+        self.lines: tuple[AnyLine, ...] = ()
+        """As last drawn."""
         self._strips: dict[AnyLine, Strip] = {}
         self._drawn_width = 0
 
@@ -86,18 +87,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         """The lines to show on `width` by `height` cells; each should be `width` cells wide."""
         return self._drawing(width, height) if self._drawing else ()
 
-    @property
-    def lines(self) -> tuple[AnyLine, ...]:
-        """The lines as last drawn."""
-        return self._lines
-
     def redraw(self) -> None:
         """Draws again and repaints the cells that differ from what is shown."""
         width, height = self.size
         if not width or not height:
             return
-        old, new = self._lines, tuple(self.draw(width, height))
-        self._lines = new
+        old, new = self.lines, tuple(self.draw(width, height))
+        self.lines = new
         if width != self._drawn_width or not old:
             self._drawn_width = width
             self._strips.clear()
@@ -121,14 +117,14 @@ class LineCanvas(ScrollView, inherit_bindings=False):
     def prepare(self, width: int, height: int) -> None:
         """Draws for a size that it is going to have, so that its first paint already shows the lines."""
         if self.size != (width, height):
-            self._lines = tuple(self.draw(width, height))
+            self.lines = tuple(self.draw(width, height))
             self._drawn_width = width
             self._strips.clear()
 
     def set_look(self, look: Look) -> None:
         """Changes palette or glyphs and paints everything anew."""
         self.look = look
-        self._lines = ()
+        self.lines = ()
         self.redraw()
 
     def scroll_to_line(self, y: int, margin: int = 0) -> None:
@@ -139,13 +135,13 @@ class LineCanvas(ScrollView, inherit_bindings=False):
 
     def scroll_lines_to(self, top: int) -> None:
         """Shows the lines from `top` on, as far as there are any."""
-        top = max(0, min(top, len(self._lines) - self.size.height))
+        top = max(0, min(top, len(self.lines) - self.size.height))
         self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def render_line(self, y: int) -> Strip:
         """The strip of one visible row (Textual's line interface)."""
         index = y + self.scroll_offset.y
-        return self._strip(self._lines[index] if index < len(self._lines) else (), self.size.width)
+        return self._strip(self.lines[index] if index < len(self.lines) else (), self.size.width)
 
     def on_resize(self, event: Resize) -> None:
         """Lines depend on the size."""

@@ -68,9 +68,11 @@ class Popup:
     Attributes:
         passes: keys that close it and mean what they mean on the page.
         resizes: a key may change how many rows it has.
+        is_typing: keys are typed into it as text.
     """
 
     resizes: ClassVar[bool] = False
+    is_typing: bool = False
     widest: ClassVar[int] = 100
     """Cells of the panel on a wide screen."""
 
@@ -95,11 +97,6 @@ class Popup:
     def foot(self) -> str:
         """The keys, for the frame's lower edge."""
         return "Esc closes"
-
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys are typed into it as text."""
-        return False
 
     # --- keys and mouse
 
@@ -162,58 +159,54 @@ class PopupLayer(LineCanvas):
 
     def __init__(self, look: Look, *, id: str) -> None:
         super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
-        self._popup: Popup | None = None
-
-    @property
-    def popup(self) -> Popup | None:
-        """The open popup."""
-        return self._popup
+        self.popup: Popup | None = None
+        """The open one."""
 
     def open(self, popup: Popup, screen: Size) -> None:
         """Shows a popup, instead of the one that may be open."""
-        self._popup = popup
+        self.popup = popup
         self.fit(screen)
         if self.size == popup.place(screen).size:  # as large as the last one, so that no change of size draws it
             self.redraw()
 
     def fit(self, screen: Size) -> None:
         """Takes its place on a screen of this size."""
-        if self._popup is not None:
-            place = self._popup.place(screen)
+        if self.popup is not None:
+            place = self.popup.place(screen)
             self.prepare(place.width, place.height)
             self.styles.width, self.styles.height = place.width, place.height
             self.styles.offset = (place.x, place.y)
 
     def press(self, key: str, character: str | None) -> None:
         """Gives a key to the popup."""
-        if self._popup is not None:
-            self._popup.press(key, character)
-            self._after(self._popup)
+        if self.popup is not None:
+            self.popup.press(key, character)
+            self._after(self.popup)
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The popup; nothing as long as its panel has not got its size."""
-        if self._popup is None or width < self._popup.inner_width:
+        if self.popup is None or width < self.popup.inner_width:
             return ()
-        return self._popup.draw(width, height)
+        return self.popup.draw(width, height)
 
     def _click(self, _: int, row: int) -> None:
-        if self._popup is not None:
-            self._popup.click(row)
-            self._after(self._popup)
+        if self.popup is not None:
+            self.popup.click(row)
+            self._after(self.popup)
 
     def _wheel(self, by: int) -> None:
         self.press("down" if by > 0 else "up", None)
 
     def _after(self, popup: Popup) -> None:
         """Draws what a key has changed; a popup that opened another one is gone already."""
-        if popup is not self._popup:
+        if popup is not self.popup:
             return
         if popup.is_open:
             self.redraw()
             if popup.resizes:
                 self.fit(popup.screen_size)
         else:
-            self._popup = None
+            self.popup = None
             self.styles.offset = (0, -self.size.height)
 
 
@@ -276,28 +269,23 @@ class Choice(Generic[T]):
 
 
 class FilteredPopup(Popup):
-    """A list whose rows are those that hold the words typed above them, after ``/`` or, where it is `typing`, at once."""
+    """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
 
     def __init__(self, look: Look, title: str, typing: bool = False) -> None:
         super().__init__(look, title)
         self._editor = LineEditor(moves=False)
-        self._typing = self._types_at_once = typing
+        self.is_typing = self._types_at_once = typing
 
     @property
     def filter(self) -> str:
         """What is typed."""
         return self._editor.text
 
-    @property
-    def is_typing(self) -> bool:
-        """Whether keys go into the filter."""
-        return self._typing
-
     def filter_line(self, found: str, width: int) -> AnyLine:
         """The filter, and how much it finds."""
         text = clean(self.filter, self.look.glyphs.name == "ascii")
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
-        spans += [("_" if self._typing else "", "panel.key"), (f"   {found}", "panel.dim")]
+        spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
         return pad(spans, width, "panel")
 
     def filter_changed(self) -> None:
@@ -305,15 +293,15 @@ class FilteredPopup(Popup):
 
     def press(self, key: str, character: str | None) -> None:
         """Types into the filter where typing is on; Escape ends the filter first."""
-        if key == "escape" and (self._typing or self.filter) and not self._types_at_once:
-            self._typing, self._editor = False, LineEditor(moves=False)
+        if key == "escape" and (self.is_typing or self.filter) and not self._types_at_once:
+            self.is_typing, self._editor = False, LineEditor(moves=False)
             self.filter_changed()
-        elif self._typing and key in ("ctrl+n", "ctrl+p"):
+        elif self.is_typing and key in ("ctrl+n", "ctrl+p"):
             self.step(1 if key == "ctrl+n" else -1, 0)
-        elif self._typing and self._editor.press(key, character):
+        elif self.is_typing and self._editor.press(key, character):
             self.filter_changed()
         elif key == "slash":
-            self._typing = True
+            self.is_typing = True
         else:
             super().press(key, character)
 
@@ -357,7 +345,7 @@ class Chooser(FilteredPopup, Generic[T]):
 
     def foot(self) -> str:
         """The keys."""
-        return "Enter chooses   Esc back" if self._typing else "Enter chooses   / filter   Esc back"
+        return "Enter chooses   Esc back" if self.is_typing else "Enter chooses   / filter   Esc back"
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The filter, the headings, and the rows around the cursor."""
@@ -365,7 +353,7 @@ class Chooser(FilteredPopup, Generic[T]):
         widths = self._widths(width)
         room, top = count - 2, self._first(count - 2)
         filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
-        if not self._typing and not self.filter:
+        if not self.is_typing and not self.filter:
             filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
         lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
         for index, choice in enumerate(matching[top : top + room], top):

@@ -116,7 +116,7 @@ class RunsPopup(FilteredPopup):
 
     def foot(self) -> str:
         """The keys, as many as there is room for."""
-        if self._typing:
+        if self.is_typing:
             return "Enter opens   Esc back"
         keys = ["Enter opens"]
         if self._compare is not None and len(self._runs) > 1:
@@ -149,7 +149,7 @@ class RunsPopup(FilteredPopup):
 
     def _first_line(self, shown: int, width: int) -> AnyLine:
         count = len(self._runs)
-        if not self._typing and not self.filter:
+        if not self.is_typing and not self.filter:
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
                 name = clean(self._marked.name, self.look.glyphs.name == "ascii")
@@ -164,11 +164,11 @@ class RunsPopup(FilteredPopup):
         """One key."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and self._marked is not None and not (self._typing or self.filter):
+        elif key == "escape" and self._marked is not None and not (self.is_typing or self.filter):
             self._marked = None
-        elif key == "s" and not self._typing:
+        elif key == "s" and not self.is_typing:
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        elif key == "d" and not self._typing:
+        elif key == "d" and not self.is_typing:
             self._mark()
         else:
             super().press(key, character)
