@@ -149,18 +149,18 @@ ACTIONS: tuple[Action, ...] = (
     Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),
 )
 
-MOTIONS: tuple[tuple[str, str], ...] = (
-    ("j,down", "move(0, 1)"),
-    ("k,up", "move(0, -1)"),
-    ("l,right", "move(1, 0)"),
-    ("h,left", "move(-1, 0)"),
-    ("g,home", "ends(-1)"),
-    ("G,end", "ends(1)"),
-    ("pagedown,space", "page(1.0)"),
-    ("pageup", "page(-1.0)"),
-    ("ctrl+d", "page(0.5)"),
-    ("ctrl+u", "page(-0.5)"),
-    ("enter", "enter"),
+MOTIONS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("j", "down"), "move(0, 1)"),
+    (("k", "up"), "move(0, -1)"),
+    (("l", "right"), "move(1, 0)"),
+    (("h", "left"), "move(-1, 0)"),
+    (("g", "home"), "ends(-1)"),
+    (("G", "end"), "ends(1)"),
+    (("pagedown", "space"), "page(1.0)"),
+    (("pageup",), "page(-1.0)"),
+    (("ctrl+d",), "page(0.5)"),
+    (("ctrl+u",), "page(-0.5)"),
+    (("enter",), "enter"),
 )
 """Keys and their actions, which each tab understands in its own way."""
 
@@ -175,18 +175,12 @@ def parsed(action: str) -> tuple[str, tuple[object, ...]]:
     return name, literal_eval(f"({rest[:-1]},)") if bracket else ()
 
 
-def _actions_by_key() -> dict[str, tuple[str, ...]]:
-    """What each key does when nothing is open above the page: the first that is possible, where it does several."""
-    named = [*((action.keys, action.name) for action in ACTIONS), *((keys.split(","), name) for keys, name in MOTIONS)]
-    actions: dict[str, tuple[str, ...]] = {}
-    for keys, action in named:
-        for key in keys if action not in OF_THE_APP else ():
-            actions[key] = (*actions.get(key, ()), action)
-    return actions
+ACTIONS_BY_KEY: dict[str, list[str]] = {}
+"""Names of actions by Textual's name of a key, which does the first that is possible, where nothing is open."""
 
-
-ACTIONS_BY_KEY = _actions_by_key()
-"""Names of actions by Textual's name of a key."""
+for _keys, _name in (*((action.keys, action.name) for action in ACTIONS), *MOTIONS):
+    for _key in _keys if _name not in OF_THE_APP else ():
+        ACTIONS_BY_KEY.setdefault(_key, []).append(_name)
 
 
 def by_name(name: str) -> Action:

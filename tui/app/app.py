@@ -219,7 +219,7 @@ class MainScreen(AppScreen):
 
     def act(self, key: str) -> bool:
         """Does what a key means now: the first of its actions that would do something."""
-        names = ACTIONS_BY_KEY.get(key, ())
+        names = ACTIONS_BY_KEY.get(key, [])
         for name in names:
             action = next((action for action in actions.ACTIONS if action.name == name), None)
             if action is None or name.startswith("show_tab") or action.possible(self.situation):

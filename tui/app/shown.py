@@ -17,7 +17,6 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.stage import Stage
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.widgets.states import Decoding, Failed, Searching, State, Stopped
-from tpuprof.tui.widgets.tab import Tab
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -89,11 +88,6 @@ class Shown:
             return logdir
         return replace(logdir, runs=tuple(read if run.path == read.path else run for run in logdir.runs))
 
-    @property
-    def _late_tabs(self) -> dict[str, Tab]:
-        """The tabs that load when they are shown."""
-        return {name: tab for name, tab in self._stage.tabs.items() if name != FIRST}
-
     # --- what is asked for
 
     def begin(self) -> None:
@@ -107,7 +101,7 @@ class Shown:
         self.progress = None
         job = self._loader.begin(request)
         run = request.run_name if request.logdir else None
-        self._show_waiting(Decoding(printable(run)) if run else Searching(shown(self.path)))
+        self._show(Decoding(printable(run)) if run else Searching(shown(self.path)), waiting=True)
         self._stage.work("load", partial(self._loader.work, job))
         self._stage.redraw()
 
@@ -126,14 +120,12 @@ class Shown:
     def reload(self) -> None:
         """Looks for runs again and loads the wanted one."""
         self.load(replace(self._wanted, logdir=None))
-        for tab in self._late_tabs.values():
-            tab.show_state(Searching(shown(self.path)))
+        self._show(Searching(shown(self.path)), late=True)
 
     def open_run(self, run: Run) -> None:
         """Loads another run."""
         self.run = run
-        for tab in self._stage.tabs.values():
-            tab.show_state(Decoding(printable(run.name)))
+        self._show(Decoding(printable(run.name)))
         self.load(Request(self.path, run.name, None, self.logdir))
 
     def open_host(self, run: Run, host: str | None) -> None:
@@ -147,9 +139,7 @@ class Shown:
         progress = self.progress.progress if self.progress else None
         self.progress = None
         name = printable(self.run.name) if self.run else ""
-        for tab in self._late_tabs.values():
-            if not tab.has_page:
-                tab.show_state(Stopped(name, progress))
+        self._show(Stopped(name, progress), late=True, waiting=True)
         page, hosts = self.overview, len(self.run.hosts) if self.run else 0
         if page is not None and self.host is None and len(page.hosts) < hosts:
             self._stage.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. r loads again."
@@ -174,11 +164,12 @@ class Shown:
                 self.logdir = news.logdir
                 if not self.has_overview:
                     self.run = news.run
-                self._show_waiting(Decoding(printable(news.run.name)))
+                self._show(Decoding(printable(news.run.name)), waiting=True)
             case LoadProgress():
                 self.progress = news
                 if self.run is not None:
-                    self._show_waiting(Decoding(printable(self.run.name), news.progress, news.seconds_left))
+                    state = Decoding(printable(self.run.name), news.progress, news.seconds_left)
+                    self._show(state, waiting=True)
             case PageReady():
                 self._take_page(news)
             case loader.LoadDone():
@@ -190,10 +181,10 @@ class Shown:
                 self._take_failure(news)
         self._stage.redraw()
 
-    def _show_waiting(self, state: State) -> None:
-        """Shows what goes on in the tabs that have nothing to show yet."""
-        for tab in self._stage.tabs.values():
-            if not tab.has_page:
+    def _show(self, state: State, *, late: bool = False, waiting: bool = False) -> None:
+        """Shows a state in all tabs, in those that load when they are shown, or in those with nothing to show yet."""
+        for name, tab in self._stage.tabs.items():
+            if not (late and name == FIRST) and not (waiting and tab.has_page):
                 tab.show_state(state)
 
     def _take_page(self, news: PageReady) -> None:
@@ -215,8 +206,7 @@ class Shown:
     def _settle(self, news: PageReady) -> None:
         """The first tab's page settles of which run and host all tabs are."""
         if (news.run, news.host) != (self.run, self.host):
-            for tab in self._late_tabs.values():
-                tab.show_state(Decoding(printable(news.run.name)))
+            self._show(Decoding(printable(news.run.name)), late=True)
         self.run, self.host, self._overview = news.run, news.host, news.payload
         if news.part != "partial":  # of more hosts that are being read other news follow
             self.progress = None
@@ -230,8 +220,7 @@ class Shown:
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
         tabs, name = self._stage.tabs, self._stage.tab_name
         if name == FIRST or not self.has_overview:
-            for tab in tabs.values():
-                tab.show_state(failed)
+            self._show(failed)
             self._stage.show_tab(FIRST)
         elif tabs[name].has_page:
             self._stage.flash = news.error.sentence

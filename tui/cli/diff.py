@@ -137,7 +137,6 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 
 def _compared(args: argparse.Namespace, before: Run, after: Run) -> Diff:
-    """Decodes both, with progress on standard error where that is a terminal."""
     from tpuprof.parsers.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
     from tpuprof.parsers.session.session import Session  # noqa: PLC0415
 
