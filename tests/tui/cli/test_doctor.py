@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def test_the_terminal(extra: dict[str, str], words: tuple[str, ...]) -> None:
     for word in words:
         assert word in text
     assert "secret" not in text and "pts" not in text
+
+
+def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "screen       Input or output is not a terminal." in doctor_text(ENVIRONMENT)
 
 
 def test_folders_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,7 +330,7 @@ def test_a_crowd_too_large_to_look_through_can_be_said_to_hold_a_match() -> None
 # --- colours
 
 
-@pytest.mark.parametrize("colors", PALETTES, ids=lambda colors: colors.name)
+@pytest.mark.parametrize("colors", PALETTES, ids=lambda colors: f"{colors.color} {colors.light}")
 def test_neighbours_selection_and_matches_look_different(colors: Palette) -> None:
     plain_styles = {colors.style(("words", fill)) for fill in FILLS[: len(CLASSES)]}
     selected, match = colors.style(("words", "selected")), colors.style(("words", "match"))
@@ -353,7 +353,7 @@ def luminance(color: Color | None) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: colors.name)
+@pytest.mark.parametrize("colors", PALETTES[:4], ids=lambda colors: f"{colors.color} {colors.light}")
 def test_names_can_be_read_on_every_fill(colors: Palette) -> None:
     for fill in FILLS:
         style = colors.style(("words", fill))
