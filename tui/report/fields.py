@@ -32,6 +32,9 @@ Source = TypeVar("Source")
 Item = TypeVar("Item")
 """The object that a row of a table is made from."""
 
+Reader = Callable[[Source, "Rows"], "Sequence[Any] | NDArray[Any]"]
+"""Reads the stored values of some rows, in their order."""
+
 RowColumns = Mapping[str, Sequence[Value]]
 """Columns of a table by key, as JSON and CSV hold them."""
 
@@ -91,7 +94,7 @@ class Field(Generic[Source]):
 
     key: str
     unit: Unit
-    read: Callable[[Source, Rows], Sequence[Any] | NDArray[Any]]
+    read: Reader[Source]
     meaning: str
     null: str = ""
     heading: str = ""
@@ -177,6 +180,26 @@ def attribute(
 ) -> Figure[Any]:
     """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key."""
     return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short, words)
+
+
+def column(name: str, index: int | None = None) -> Reader[Any]:
+    """Reads a column of the source with a dotted name: an array or a sequence, or the one at an index of an array."""
+    whole = attrgetter(name)
+    if index is not None:
+        return lambda source, rows: whole(source)[rows, index]
+    return lambda source, rows: picked(whole(source), rows)
+
+
+def picked(values: Sequence[Any] | NDArray[Any], rows: Rows) -> Sequence[Any] | NDArray[Any]:
+    """Some entries of a column, in the order of the rows; the column itself where these are all rows."""
+    if isinstance(rows, range) and rows == range(len(values)):
+        return values
+    return [values[row] for row in rows] if isinstance(values, Sequence) else values[rows]
+
+
+def in_order(*keys: str | Sequence[str]) -> tuple[str, ...]:
+    """Keys of fields in their order: texts of keys with blanks between them, and sequences of keys."""
+    return tuple(key for part in keys for key in (part.split() if isinstance(part, str) else part))
 
 
 def object_table(

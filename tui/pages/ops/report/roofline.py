@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
-from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS
-from tpuprof.tui.pages.ops.fields.roofline import ROOFLINE_POINTS
+from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report.common import (
     NOT_WORTH_SAYING,
     markdown_head,
