@@ -36,10 +36,8 @@ def read(asked: Asked) -> OpsPage:
 
 def json(page: OpsPage, asked: Asked) -> str:
     """HLO ops by self time."""
-    body = {
-        **figure_values(FIGURES, page),
-        "ops": table_records(HLO_OPS, page, first(len(page), asked.most_rows)),
-    }
+    ops = table_records(HLO_OPS, page, first(len(page), asked.most_rows))
+    body = {**figure_values(FIGURES, page), "ops": ops}
     why = {**figure_reasons((*time_figures(page), *DEVICE)), **page.unknown}
     why |= reasons(HLO_OPS.fields, "ops[]", page.unknown)
     return document(head("ops", asked.run, page.hosts, page.warnings), body, why)

@@ -21,7 +21,7 @@ from tpuprof.tui.pages.ops.report.common import (
 from tpuprof.tui.report.csv import parts_csv
 from tpuprof.tui.report.fields import (
     Figure,
-    RowColumns,
+    attribute,
     columns,
     figure_reasons,
     figure_values,
@@ -40,15 +40,9 @@ NO_STEPS = "there are no steps"
 PLOT_HEIGHT = 20
 
 
-WITH_INFEED: Figure[RooflinePage] = Figure(
-    "with_infeed", FLAG, lambda page: page.with_infeed, "whether infeed and outfeed ops count"
-)
-STEP_SOURCE: Figure[RooflinePage] = Figure(
-    "step_source",
-    TEXT,
-    lambda page: page.step_source,
-    "where steps come from: `steps` for markers, `modules` for inferred periods",
-    NO_STEPS,
+WITH_INFEED = attribute("with_infeed", FLAG, "whether infeed and outfeed ops count")
+STEP_SOURCE = attribute(
+    "step_source", TEXT, "where steps come from: `steps` for markers, `modules` for inferred periods", null=NO_STEPS
 )
 OP_COUNT: Figure[RooflinePage] = Figure(
     "op_count", COUNT, lambda page: int(page.counts.sum()), "ops that count, before any limit"
@@ -92,11 +86,9 @@ def _points(points: RooflinePoints) -> list[dict[str, object]]:
 def csv(page: RooflinePage, asked: Asked) -> str:
     """The program, the average step, the steps and the ops; `kind` tells them apart."""
     points = (("program", page.program), ("average step", page.average_step), ("step", page.steps))
-    parts: list[tuple[str, RowColumns]] = [
-        (kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points
-    ]
-    parts.append(("op", columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))))
-    return parts_csv(ROOFLINE_OPS.csv, parts)
+    parts = [(kind, columns(ROOFLINE_POINTS, part, range(len(part)))) for kind, part in points]
+    ops = columns(ROOFLINE_OPS, page.ops, _rows(page, asked.most_rows))
+    return parts_csv(ROOFLINE_OPS.csv, [*parts, ("op", ops)])
 
 
 def markdown(page: RooflinePage, asked: Asked) -> str:
