@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpuprof.tui.draw.layout import fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.report.fields import Field, Figure
 from tpuprof.tui.report.page import Look, Report
 from tpuprof.tui.report.text import page_text
@@ -57,13 +57,8 @@ HEAD: tuple[Figure[Any], ...] = (
 def described(report: Report[Any]) -> list[Described]:
     """Every key of a page, in the order of JSON: figures, then table by table."""
     tables = {table.key for table in report.tables}
-    return [
-        *_figures(
-            (*HEAD[:-1], *(quantity for quantity in report.figures if quantity.key and quantity.key not in tables))
-        ),
-        *_fields(report),
-        *_figures(HEAD[-1:]),
-    ]
+    figures = (quantity for quantity in report.figures if quantity.key and quantity.key not in tables)
+    return [*_figures((*HEAD[:-1], *figures)), *_fields(report), *_figures(HEAD[-1:])]
 
 
 def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null: str = "") -> Iterator[Described]:
@@ -82,20 +77,14 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
         places = table.places or (f"{table.key}[]",)
         of_csv = next((place for place in places if place.endswith("[]")), "") if csv else ""
         for place in places:
-            for quantity in table.chosen(
-                (*table.json, *(key for key in csv if key not in table.json and place == of_csv))
-            ):
+            csv_only = (key for key in csv if key not in table.json and place == of_csv)
+            for quantity in table.chosen((*table.json, *csv_only)):
                 if quantity.unit.parts:
                     yield from _figures([quantity], f"{place}.")
                     continue
-                yield Described(
-                    key=f"{place}.{quantity.key}",
-                    unit=quantity.unit.name,
-                    meaning=quantity.meaning,
-                    null=quantity.null,
-                    in_json=quantity.key in table.json,
-                    csv=quantity.key if place == of_csv and quantity.key in csv else "",
-                )
+                key, in_json = f"{place}.{quantity.key}", quantity.key in table.json
+                heading = quantity.key if place == of_csv and quantity.key in csv else ""
+                yield Described(key, quantity.unit.name, quantity.meaning, quantity.null, in_json, heading)
 
 
 def describe_json(page: str, report: Report[Any]) -> str:
@@ -130,9 +119,8 @@ def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Li
     lines: list[Line] = []
     for quantity in keys:
         where = "csv" if quantity.csv and quantity.in_json else "csv only" if quantity.csv else ""
-        lines.append(
-            fit([(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")], width, glyphs)
-        )
+        spans: list[Span] = [(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")]
+        lines.append(fit(spans, width, glyphs))
         lines += wrap(quantity.meaning, width, "text", glyphs, [("    ", "text")])
         if quantity.null:
             lines += wrap(f"null: {quantity.null}", width, "dim", glyphs, [("    ", "text")])
