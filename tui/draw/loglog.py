@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
-from tpuprof.tui.draw.layout import clean, cut, fit, joined
+from tpuprof.tui.draw.layout import Canvas, clean, cut, fit
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -43,32 +42,12 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _PREFIX = ("", "k", "M", "G", "T", "P", "E")
 
 
-@dataclass(slots=True)
-class _Canvas:
-    """The cells of a frame while it is drawn, and which of the plot's cells a label must keep off."""
+class _Canvas(Canvas):
+    """A frame while it is drawn; `busy` are the plot's cells that a label must keep off."""
 
-    width: int
-    height: int
-    cells: list[list[str]] = field(init=False)
-    keys: list[list[StyleKey]] = field(init=False)
-    busy: set[Cell] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.cells = [[" "] * self.width for _ in range(self.height)]
-        self.keys = [["text"] * self.width for _ in range(self.height)]
-
-    def put(self, line: int, column: int, text: str, key: StyleKey) -> None:
-        """Writes over the cells from a line and column of the frame on, those outside of it left out."""
-        for at, character in enumerate(text, column):
-            if 0 <= line < self.height and 0 <= at < self.width:
-                self.cells[line][at], self.keys[line][at] = character, key
-
-    def lines(self) -> list[Line]:
-        """The frame, neighbours of one style joined."""
-        out: list[Line] = []
-        for cells, keys in zip(self.cells, self.keys, strict=True):
-            out.append(joined(zip(cells, keys, strict=True)))
-        return out
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__(width, height)
+        self.busy: set[Cell] = set()
 
 
 def roofline_plot(
