@@ -225,10 +225,12 @@ def outside(scene: Scene) -> int:
 
 def place_of(scene: Scene, cursor: int | None) -> tuple[int, Cell] | None:
     """The place in the cloud of the cursor's point, and its cell; `None` where it is not drawn."""
-    places = () if cursor is None else (scene.cloud.at == cursor).nonzero()[0]
-    if not len(places):
+    if cursor is None:
         return None
-    place, axes = int(places[0]), scene.axes
+    places: list[int] = (scene.cloud.at == cursor).nonzero()[0].tolist()
+    if not places:
+        return None
+    place, axes = places[0], scene.axes
     row = math.floor(axes.row(float(scene.cloud.y[place])) + 0.5)
     column = math.floor(axes.column(float(scene.cloud.x[place])) + 0.5)
     return place, (min(max(row, 0), axes.rows - 1), min(max(column, 0), axes.columns - 1))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tpuprof.tui.draw.layout import fit, wrap
@@ -26,17 +26,17 @@ class Described:
         key: dotted, ``ops[].self_time_ps``.
         unit: of its values.
         meaning: what it says.
-        null: why it may be null; empty where it never is.
-        in_json: whether JSON has it.
-        csv: the heading of its column in CSV; empty where CSV has it not.
+        null_when: why it may be null; None where it never is.
+        json: whether JSON has it.
+        csv_column: the heading of its column in CSV; None where CSV has it not.
     """
 
     key: str
     unit: str
     meaning: str
-    null: str
-    in_json: bool = True
-    csv: str = ""
+    null_when: str | None
+    json: bool = True
+    csv_column: str | None = None
 
 
 def _head(key: str, meaning: str) -> Figure[Any]:
@@ -68,7 +68,7 @@ def _figures(figures: Iterable[Figure[Any] | Field[Any]], prefix: str = "", null
         if quantity.unit.parts:
             yield from _figures(quantity.unit.parts, f"{key}{'[]' * quantity.unit.is_list}.", why)
         else:
-            yield Described(key, quantity.unit.name, quantity.meaning, why)
+            yield Described(key, quantity.unit.name, quantity.meaning, why or None)
 
 
 def _fields(report: Report[Any]) -> Iterator[Described]:
@@ -83,24 +83,13 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
                     yield from _figures([quantity], f"{place}.")
                     continue
                 key, in_json = f"{place}.{quantity.key}", quantity.key in table.json
-                heading = quantity.key if place == of_csv and quantity.key in csv else ""
-                yield Described(key, quantity.unit.name, quantity.meaning, quantity.null, in_json, heading)
+                heading = quantity.key if place == of_csv and quantity.key in csv else None
+                yield Described(key, quantity.unit.name, quantity.meaning, quantity.null or None, in_json, heading)
 
 
 def describe_json(page: str, report: Report[Any]) -> str:
     """The description as JSON."""
-    keys = [
-        {
-            "key": quantity.key,
-            "unit": quantity.unit,
-            "meaning": quantity.meaning,
-            "null_when": quantity.null or None,
-            "json": quantity.in_json,
-            "csv_column": quantity.csv or None,
-        }
-        for quantity in described(report)
-    ]
-    rows = ",\n    ".join(json.dumps(key, ensure_ascii=False) for key in keys)
+    rows = ",\n    ".join(json.dumps(asdict(quantity), ensure_ascii=False) for quantity in described(report))
     return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
 
 
@@ -118,10 +107,10 @@ def describe_text(page: str, report: Report[Any], look: Look) -> str:
 def _key_lines(keys: Sequence[Described], width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = []
     for quantity in keys:
-        where = "csv" if quantity.csv and quantity.in_json else "csv only" if quantity.csv else ""
+        where = "" if quantity.csv_column is None else "csv" if quantity.json else "csv only"
         spans: list[Span] = [(quantity.key, "strong"), (f"  {quantity.unit}", "key"), (f"  {where}", "dim")]
         lines.append(fit(spans, width, glyphs))
         lines += wrap(quantity.meaning, width, "text", glyphs, [("    ", "text")])
-        if quantity.null:
-            lines += wrap(f"null: {quantity.null}", width, "dim", glyphs, [("    ", "text")])
+        if quantity.null_when:
+            lines += wrap(f"null: {quantity.null_when}", width, "dim", glyphs, [("    ", "text")])
     return lines

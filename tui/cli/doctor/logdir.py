@@ -10,8 +10,7 @@ from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
-from tpuprof.tui.draw.format import duration, size
-from tpuprof.tui.report.values import utc
+from tpuprof.tui.draw.format import duration, size, utc
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts

@@ -154,6 +154,12 @@ def _field(key: str, unit: Unit, read: Reader[Any], null: str = "", heading: str
     return Field(key, unit, read, _MEANINGS[key], null, heading, _LOOKS.get(key))
 
 
+def not_zero(name: str) -> Reader[Any]:
+    """Reads a column of whole numbers in which 0 stands for what is unknown."""
+    whole = attrgetter(name)
+    return lambda source, rows: [number or None for number in whole(source)[rows].tolist()]
+
+
 def ratio(above: str, below: str, factor: int = 1) -> Reader[Any]:
     """Reads quotients of two columns, times a factor; NaN or infinite, which is unknown, for a division by zero."""
     both = attrgetter(above, below)

@@ -60,13 +60,7 @@ _LOOKS: dict[str, OnScreen[OpsPage]] = {
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     *common.name_fields("table.", "", 26),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
-    Field(
-        "program_id",
-        NUMBER,
-        lambda page, rows: [number or None for number in page.table.program_id[rows].tolist()],
-        "the id of that module",
-        common.NO_PROGRAM,
-    ),
+    Field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
     _name("framework_op", "table.framework_op", "the framework op that it stems from", common.NO_FRAMEWORK_OP),
     Field(
@@ -149,6 +143,9 @@ ROOFLINE_OPS: Table[OpsPage] = Table(
 )
 
 
+_WHOLE_TIME = "time over all cores"
+
+
 def _of_points(key: str, name: str, meaning: str, null: str) -> Field[RooflinePoints]:
     return Field(key, WHOLE, column("work", WORK.index(name)), meaning, null)
 
@@ -157,14 +154,7 @@ ROOFLINE_POINTS: Table[RooflinePoints] = Table(
     "steps",
     (
         Field("name", TEXT, column("name"), "the program, or the step's name"),
-        Field(
-            "total_time_ps",
-            TIME_PS,
-            lambda points, rows: [time or None for time in points.total_ps[rows].tolist()],
-            "time over all cores",
-            common.NO_TIME,
-            "time over all cores",
-        ),
+        Field("total_time_ps", TIME_PS, common.not_zero("total_ps"), _WHOLE_TIME, common.NO_TIME, _WHOLE_TIME),
         _of_points("flops", "flops", "FLOPs of all its ops", common.NO_FLOPS),
         _of_points(
             "bytes_accessed", "bytes_accessed", "bytes that its ops read and write in all memories", common.NO_BYTES

@@ -15,7 +15,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import WORK_RATES
 from tpuprof.tui.pages.ops.fields.device import DEVICE, whole_and_idle
 from tpuprof.tui.pages.ops.fields.framework_ops import FRAMEWORK_OPS, HOST_OP_COLUMNS, FrameworkOps
-from tpuprof.tui.pages.ops.report.common import NOT_WORTH_SAYING, markdown_head, text_head, text_notes, text_table
+from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import Figure, columns, figure_reasons, figure_values, reasons, records, screen_columns
 from tpuprof.tui.report.json import document, head
@@ -71,7 +71,7 @@ def csv(source: FrameworkOps, asked: Asked) -> str:
 def markdown(source: FrameworkOps, asked: Asked) -> str:
     """Figures, a table for the device and one for the host, and what is unknown."""
     page = source.page
-    lines = markdown_head("Framework ops", source.ops, asked.run.name)
+    lines = common.markdown_head("Framework ops", source.ops, asked.run.name)
     figures = []
     for side, _, whole, idle in _sides(page):
         of_whole = percent(100 * idle / whole if whole else None)
@@ -83,7 +83,7 @@ def markdown(source: FrameworkOps, asked: Asked) -> str:
         keys = HOST_OP_COLUMNS if is_host else FRAMEWORK_OPS.markdown
         whole_count = int((page.is_host == is_host).sum())
         lines += main_table(f"On the {side}", FRAMEWORK_OPS, source, rows, whole_count, keys)
-    return joined([*lines, *unknown_block(page.unknown, NOT_WORTH_SAYING)])
+    return joined([*lines, *unknown_block(page.unknown, common.NOT_WORTH_SAYING)])
 
 
 def text(source: FrameworkOps, asked: Asked) -> str:
@@ -91,7 +91,7 @@ def text(source: FrameworkOps, asked: Asked) -> str:
     page, glyphs = source.page, asked.look.glyphs
 
     def lines(width: int) -> list[Line]:
-        lines = text_head(f"Framework ops of {asked.run.name}", source.ops, width, glyphs)
+        lines = common.text_head(f"Framework ops of {asked.run.name}", source.ops, width, glyphs)
         shown = screen_columns(FRAMEWORK_OPS, source, glyphs)
         for side, is_host, whole, idle in _sides(page):
             rows = np.flatnonzero(page.is_host == is_host).tolist()
@@ -100,8 +100,8 @@ def text(source: FrameworkOps, asked: Asked) -> str:
                 words += f", {duration(idle, glyphs.name == 'ascii')} idle ({percent(100 * idle / whole)})"
             lines.append(fit([(words, "title")], width, glyphs))
             if rows:
-                lines += text_table(shown, rows, asked.most_rows, width, glyphs)
-        return [*lines, *text_notes(page.warnings, page.unknown, width, glyphs)]
+                lines += common.text_table(shown, rows, asked.most_rows, width, glyphs)
+        return [*lines, *common.text_notes(page.warnings, page.unknown, width, glyphs)]
 
     return page_text(lines, asked.look)
 

@@ -24,7 +24,7 @@ from tpuprof.tui.draw.layout import wrap
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_figures
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WALKED, Nodes, Walk, node_unknown
-from tpuprof.tui.pages.ops.report.common import NOT_WORTH_SAYING, markdown_head, text_head, text_notes, time_rows
+from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, figure_values, records
@@ -120,7 +120,7 @@ def markdown(profile: OpProfile, asked: Asked) -> str:
     page, limit = profile.page, asked.most_rows
     ops, tree = page.ops, page.by_program
     figures = [
-        *time_rows(ops),
+        *common.time_rows(ops),
         ("FLOPS utilization, of peak", share(float(tree.rates.flops_utilization[0]))),
         ("HBM bandwidth utilization, of peak", share(float(tree.rates.bandwidth_utilization[0, 0]))),
     ]
@@ -131,12 +131,12 @@ def markdown(profile: OpProfile, asked: Asked) -> str:
         row[0] = INDENT * depth + row[0]
         for place in work if tree.kind[node] == "idle" else ():
             row[place] = ""
-    lines = markdown_head("Op profile", ops, asked.run.name)
+    lines = common.markdown_head("Op profile", ops, asked.run.name)
     lines += ["", escaped(page.headline), *figures_table(figures)]
     lines += rows_table("Op profile by program", WALKED, cells)
     left_out = tree.top_children(0, limit=limit)[1]
     lines += ["", f"Not shown: {count(left_out)} more."] if left_out else []
-    return joined([*lines, *unknown_block(ops.unknown, NOT_WORTH_SAYING)])
+    return joined([*lines, *unknown_block(ops.unknown, common.NOT_WORTH_SAYING)])
 
 
 def text(profile: OpProfile, asked: Asked) -> str:
@@ -147,10 +147,10 @@ def text(profile: OpProfile, asked: Asked) -> str:
 
     def lines(width: int) -> list[Line]:
         return [
-            *text_head(f"Op profile of {asked.run.name}", page.ops, width, glyphs),
+            *common.text_head(f"Op profile of {asked.run.name}", page.ops, width, glyphs),
             *wrap(page.headline, width, "strong", glyphs),
             *whole_tree(page, page.by_program, width, glyphs, asked.most_rows),
-            *text_notes(page.ops.warnings, page.ops.unknown, width, glyphs),
+            *common.text_notes(page.ops.warnings, page.ops.unknown, width, glyphs),
         ]
 
     return page_text(lines, asked.look)
