@@ -110,12 +110,10 @@ class OpsTab(Tab):
         """Shows the ops of a run; the view stays, cursors go to the top, or to the op wanted; says what is not."""
         self._forget()
         self._pages = pages
-        shelf = self._shelf = Shelf(self._want, frozenset(id for modules in pages.modules for id in modules.names))
-        self._views = {
-            TREE: TreeView(pages, shelf),
-            HLO: TableView(pages, shelf),
-            ROOFLINE: RooflineView(pages, shelf),
-        }
+        named = frozenset(number for modules in pages.modules for number in modules.names)
+        shelf = self._shelf = Shelf(self._want, named)
+        tree, table, roofline = TreeView(pages, shelf), TableView(pages, shelf), RooflineView(pages, shelf)
+        self._views = {TREE: tree, HLO: table, ROOFLINE: roofline}
         message = self.show_named_op(self._wanted_op) if self._wanted_op else ""
         self.redraw()
         return message
@@ -170,9 +168,7 @@ class OpsTab(Tab):
         self._list_height = height - 1
         rows = view.lines(list_width, height, glyphs)
         card = shortened(self._card(view, card_width, glyphs), height, card_width, glyphs)
-        return beside(
-            (filled(rows, list_width, height), gutter_lines(height, glyphs), card), (list_width, GUTTER, card_width)
-        )
+        return beside((rows, gutter_lines(height, glyphs), card), (list_width, GUTTER, card_width))
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         """Where the rule between list and card begins, below the highest headline; None where there is none."""

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.pages.ops.fields.common import (
-    LEADING,
-    PEOPLES_RATES,
-    SHARES,
-    TIMES,
-    WORK_RATES,
-    known_program,
-    name_fields,
-    rate_fields,
-)
+from tpuprof.tui.pages.ops.fields import common
+from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields
 from tpuprof.tui.report.fields import Field, OnScreen, Table, column, in_order
 from tpuprof.tui.report.units import TEXT
 
@@ -87,17 +79,13 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     "ops",
     (
         *name_fields("page.", "page.", 36, ("name", "framework_op")),
-        _TYPE,
-        _SIDE,
-        *rate_fields("page.rates"),
-        _MAIN_OP,
-        _MAIN_PROGRAM,
+        *(_TYPE, _SIDE, *rate_fields("page.rates"), _MAIN_OP, _MAIN_PROGRAM),
     ),
     len,
-    json=in_order("name type side class", TIMES, SHARES, WORK_RATES, "main_op main_op_program"),
-    markdown=(*HOST_OP_COLUMNS, *PEOPLES_RATES, "main_op"),
+    json=in_order("name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "main_op main_op_program"),
+    markdown=(*HOST_OP_COLUMNS, *common.PEOPLES_RATES, "main_op"),
     screen=in_order(
-        LEADING,
+        common.LEADING,
         "flops_utilization hbm_bandwidth_utilization self_time_ps occurrences side bound_by type gflops_per_second",
         "cumulative_percent total_time_ps",
     ),
