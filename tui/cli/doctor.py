@@ -21,9 +21,8 @@ from tpuprof.parsers.files.folder_search import files_beside
 from tpuprof.parsers.files.logdir import Run, open_logdir
 from tpuprof.parsers.files.remote.urls import shown
 from tpuprof.tui.cli.common import PROGRAM, add_debug, new_parser, on_terminal, version_of
-from tpuprof.tui.draw.format import duration, size
+from tpuprof.tui.draw.format import duration, size, utc
 from tpuprof.tui.report.output import write_stdout
-from tpuprof.tui.report.values import utc
 from tpuprof.tui.terminal.clipboard import yank_file
 from tpuprof.tui.terminal.detect import detect
 

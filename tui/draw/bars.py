@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.tui.draw.spans import Glyphs, StyleKey
+from tpuprof.tui.draw.spans import ClassStyle, Glyphs, OnClassStyle, StyleKey
 
 _ASCII_LEAST = 3
 """Eighths from which on a cell of an ASCII bar differs from its empty part."""
 
-CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "class.compute",
-    "vector": "class.vector",
-    "copy": "class.copy",
-    "collective": "class.collective",
-    "host": "class.host",
-    "idle": "class.idle",
-    "unknown": "class.unknown",
-}
-ON_CLASS_STYLE: dict[OpClass, StyleKey] = {
-    "compute": "on.compute",
-    "vector": "on.vector",
-    "copy": "on.copy",
-    "collective": "on.collective",
-    "host": "on.host",
-    "idle": "on.idle",
-    "unknown": "on.unknown",
-}
+CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(ClassStyle), strict=True))
+ON_CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(OnClassStyle), strict=True))
 
 
 def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:

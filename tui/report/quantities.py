@@ -76,12 +76,10 @@ def latency_figures(within: str = "") -> tuple[Figure[Any], ...]:
         ("device", "runs of modules for the session", no_device, "device time"),
         ("communication", "transfers to the device and from it", no_transfers, "transfers"),
     )
-    return (
-        attribute("total_ms", TIME_MS, "the whole session", "total", name=f"{within}total_ps"),
-        *(
-            attribute(f"{part}_ms", TIME_MS, meaning, part, null=null, short=short, name=f"{within}{part}_ps")
-            for part, meaning, null, short in parts
-        ),
+    total = attribute("total_ms", TIME_MS, "the whole session", "total", name=f"{within}total_ps")
+    return total, *(
+        attribute(f"{part}_ms", TIME_MS, meaning, part, null=null, short=short, name=f"{within}{part}_ps")
+        for part, meaning, null, short in parts
     )
 
 

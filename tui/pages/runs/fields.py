@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.tui.draw.format import UNKNOWN, age, duration
+from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
@@ -22,7 +22,6 @@ from tpuprof.tui.report.units import (
     Unit,
     plain,
 )
-from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.tui.draw.format import UNKNOWN, size
+from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
@@ -20,7 +20,6 @@ from tpuprof.tui.report.markdown import escaped, fields_table, joined
 from tpuprof.tui.report.page import Asked, Report
 from tpuprof.tui.report.text import cut_name, fit_for_cells, heading, page_text
 from tpuprof.tui.report.units import TEXTS
-from tpuprof.tui.report.values import local_minute
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
