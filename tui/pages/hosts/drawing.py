@@ -325,12 +325,7 @@ def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int,
     mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
     lines = [
         _parts_line(
-            f"core {steps.core_names[core].rpartition(':')[2]}",
-            parts[core].tolist(),
-            longest,
-            width,
-            glyphs,
-            "dim",
+            f"core {steps.core_names[core].rpartition(':')[2]}", parts[core].tolist(), longest, width, glyphs, "dim"
         )
         for core in mine[:_MOST_CORES]
     ]

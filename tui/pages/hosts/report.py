@@ -6,15 +6,7 @@ from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.hosts.drawing import hosts as host_lines
 from tpuprof.tui.pages.hosts.drawing import how_many
-from tpuprof.tui.pages.hosts.fields import (
-    BREAKDOWN,
-    FIGURES,
-    HOSTS,
-    KEYS,
-    LEFT_OUT,
-    STEPS,
-    steps_of,
-)
+from tpuprof.tui.pages.hosts.fields import BREAKDOWN, FIGURES, HOSTS, KEYS, LEFT_OUT, STEPS, steps_of
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.json import document, head

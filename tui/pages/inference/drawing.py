@@ -132,11 +132,7 @@ def _with_legend(
 
 
 def _bar(
-    latency: Latency,
-    parts: Sequence[tuple[str, str, str, StyleKey]],
-    longest: float,
-    width: int,
-    glyphs: Glyphs,
+    latency: Latency, parts: Sequence[tuple[str, str, str, StyleKey]], longest: float, width: int, glyphs: Glyphs
 ) -> list[Span]:
     """A bar as long as the latency is of the longest; its parts by whole cells, what is not zero has one."""
     if longest <= 0 or latency.total_ps <= 0:

@@ -59,14 +59,7 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
 
 
 def list_lines(
-    rows: Sequence[RunRow],
-    cursor: int,
-    first: int,
-    count: int,
-    order: RunOrder,
-    now: float,
-    width: int,
-    glyphs: Glyphs,
+    rows: Sequence[RunRow], cursor: int, first: int, count: int, order: RunOrder, now: float, width: int, glyphs: Glyphs
 ) -> list[Line]:
     """Headings and some rows.
 

@@ -12,16 +12,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import Field, OnScreen, Table
-from tpuprof.tui.report.units import (
-    COUNT,
-    FILE_BYTES,
-    FLAG,
-    PROBLEMS,
-    TEXTS,
-    TIME_PS,
-    Unit,
-    plain,
-)
+from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 from tpuprof.tui.report.values import utc
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
