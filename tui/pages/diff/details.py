@@ -38,14 +38,17 @@ _MATCHED: dict[MatchedBy, str] = {
 
 def card(diff: Diff, row: Entry, width: int, glyphs: Glyphs) -> list[Line]:
     """Everything about a row."""
-    ascii_only = glyphs.name == "ascii"
-    lines = wrap(clean(row.name, ascii_only), width, "strong", glyphs)
+    lines = wrap(clean(row.name, glyphs.is_ascii), width, "strong", glyphs)
     change = row.change
-    lines += _entry("change", f"{MARK_WORDS[change.mark]}  {_sizes(row, ascii_only)}", width, glyphs)
+    lines += _entry("change", f"{MARK_WORDS[change.mark]}  {_sizes(row, glyphs.is_ascii)}", width, glyphs)
     for name, value in (("A", change.before), ("B", change.after)):
-        lines += _entry(name, side_figure(change, value, row.kind, ascii_only, "not there"), width, glyphs)
+        lines += _entry(name, side_figure(change, value, row.kind, glyphs.is_ascii, "not there"), width, glyphs)
     if row.kind == "time":
-        noise = "unknown" if change.noise is None else plus_minus(ascii_only) + figure(change.noise, "time", ascii_only)
+        noise = (
+            "unknown"
+            if change.noise is None
+            else plus_minus(glyphs.is_ascii) + figure(change.noise, "time", glyphs.is_ascii)
+        )
         lines += _entry("noise", noise, width, glyphs)
         lines += _entry("per", f"{per_unit(diff)}, on the mean core", width, glyphs)
     if row.note and row.op is None:
@@ -60,9 +63,8 @@ def _sizes(row: Entry, ascii_only: bool) -> str:
 
 
 def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
-    category = clean(op.category or "category unknown", ascii_only)
-    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, ascii_only)}"
+    category = clean(op.category or "category unknown", glyphs.is_ascii)
+    words = f"{category} {glyphs.dot} {op.op_class} {glyphs.dot} {clean(op.program, glyphs.is_ascii)}"
     lines = [fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")], width, glyphs)]
     counts = [None if value is None else f"{value:.6g}" for value in (op.count.before, op.count.after)]
     known = [value for value in counts if value is not None]
@@ -70,13 +72,13 @@ def _op(diff: Diff, op: OpChange, width: int, glyphs: Glyphs) -> list[Line]:
     times = "time" if number == "1" else "times"
     lines += _entry("runs", f"{number} {times} {per_unit(diff)}", width, glyphs)
     if op.old_name:
-        lines += _entry("in A", clean(op.old_name, ascii_only), width, glyphs)
+        lines += _entry("in A", clean(op.old_name, glyphs.is_ascii), width, glyphs)
     if _MATCHED[op.matched_by]:
         lines += _entry("matched", _MATCHED[op.matched_by], width, glyphs)
     elif op.time.mark == "same":
         lines += _entry("note", "it runs outside of the typical steps only", width, glyphs)
     if op.framework_op:
-        lines += _entry("op", clean(op.framework_op, ascii_only), width, glyphs)
+        lines += _entry("op", clean(op.framework_op, glyphs.is_ascii), width, glyphs)
     for label, text in _of_both(diff, op, _source):
         lines += _entry(f"source{label}", text, width, glyphs)
     for label, text in _of_both(diff, op, OpTable.expression):

@@ -80,11 +80,10 @@ class Composed:
 
 def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
     """Both runs' names."""
-    ascii_only = glyphs.name == "ascii"
     lead = " tpuprof-tui  DIFF  " if width >= NARROW else " DIFF  "
     tail = "? help "
     room = width - len(lead) - len(tail) - 8
-    names = [clean(side.name, ascii_only) for side in (diff.before, diff.after)]
+    names = [clean(side.name, glyphs.is_ascii) for side in (diff.before, diff.after)]
     if len(names[0]) + len(names[1]) > room:
         names = [cut_middle(name, max(6, room // 2), glyphs) for name in names]
     spans: list[Span] = [(lead, "dim"), ("A ", "key"), (names[0], "strong"), (f" {glyphs.arrow} ", "dim")]
@@ -96,7 +95,7 @@ def head_line(diff: Diff, width: int, glyphs: Glyphs) -> Line:
 def verdict_lines(diff: Diff, width: int, glyphs: Glyphs, most: int | None = None) -> list[Line]:
     """The verdict in a word and a sentence; at most so many lines."""
     word, style = _DIFFERENT if diff.different else _WORDS[headline_mark(diff)]
-    lines = wrap(verdict(diff, glyphs.name == "ascii"), width, "text", glyphs, [(f" {word} ", style)], 1)
+    lines = wrap(verdict(diff, glyphs.is_ascii), width, "text", glyphs, [(f" {word} ", style)], 1)
     if most is not None and len(lines) > most:
         last = "".join(text for text, _ in lines[most - 1]).rstrip()
         lines = [*lines[: most - 1], fit([(cut(f"{last} ...", width, glyphs), "text")], width, glyphs)]
@@ -109,13 +108,12 @@ def sides_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _side_line(name: str, side: Side, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
-    words = [clean(side.device_type or "no device", ascii_only), counted(side.core_count, "core")]
+    words = [clean(side.device_type or "no device", glyphs.is_ascii), counted(side.core_count, "core")]
     words.append(counted(len(side.hosts), "host"))
     words.append(counted(len(side.step_ps), "step") if side.step_ps else "steps unknown")
     if side.odd_count:
         words.append(f"{side.odd_count} of them odd, left out")
-    run = cut_middle(clean(side.name, ascii_only), max(12, width // 3), glyphs)
+    run = cut_middle(clean(side.name, glyphs.is_ascii), max(12, width // 3), glyphs)
     badge: list[Span] = [(" SIMULATED ", "badge")] if side.simulated else []
     return fit([(f" {name} ", "key"), (run, "strong"), (f"  {', '.join(words)}  ", "dim"), *badge], width, glyphs)
 
@@ -320,11 +318,10 @@ def steps_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
 
 def figure_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
     """Typical, median, mean, shortest and longest step."""
-    ascii_only = glyphs.name == "ascii"
     if diff.steps is None:
         return []
     lines = [fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")], width, glyphs)]
-    lines += [_figure_line(row.name, row.change, ascii_only, width, glyphs) for row in step_changes(diff)]
+    lines += [_figure_line(row.name, row.change, glyphs.is_ascii, width, glyphs) for row in step_changes(diff)]
     numbers = f"{'steps':<9}{len(diff.before.step_ps):>9,} {len(diff.after.step_ps):>9,}"
     odd = f"   odd, not typical: {diff.before.odd_count} and {diff.after.odd_count}"
     return [*lines, fit([(f" {numbers}", "text"), (odd, "dim")], width, glyphs)]
@@ -360,7 +357,6 @@ def _spark(name: str, side: Side, longest: int, width: int, glyphs: Glyphs) -> L
 
 def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
     """Two rows over one axis: how many steps of each run take how long; outside of it, how many lie beyond."""
-    ascii_only = glyphs.name == "ascii"
     sides = (diff.before, diff.after)
     usual = [np.array(side.step_ps, np.float64)[np.array(side.typical, np.bool_)] for side in sides]
     low, high = min(part.min() for part in usual), max(part.max() for part in usual)
@@ -376,7 +372,7 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
         beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
         spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
         lines.append(fit(spans, width, glyphs))
-    first, last = duration(low, ascii_only, 4), duration(high, ascii_only, 4)
+    first, last = duration(low, glyphs.is_ascii, 4), duration(high, glyphs.is_ascii, 4)
     gap = " " * max(1, room - len(first) - len(last))
     return [*lines, fit([(" " * _LABEL + first + gap + last, "dim")], width, glyphs)]
 

@@ -229,7 +229,7 @@ def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Changes, Gl
 def _note(source: Changes, index: int, glyphs: Glyphs) -> Span:
     entry = source.rows[index]
     is_below = entry.kind == "bytes" and entry.change.mark == "unknown"  # why it is unknown stands below the table
-    return "" if is_below else clean(entry.note, glyphs.name == "ascii"), "dim"
+    return "" if is_below else clean(entry.note, glyphs.is_ascii), "dim"
 
 
 def _count(op: OpChange, glyphs: Glyphs) -> Span:
@@ -253,7 +253,7 @@ def _matched(op: OpChange, _: Glyphs) -> Span:
 
 
 def _framework_op(op: OpChange, glyphs: Glyphs) -> Span:
-    return clean(op.framework_op or UNKNOWN, glyphs.name == "ascii"), "dim"
+    return clean(op.framework_op or UNKNOWN, glyphs.is_ascii), "dim"
 
 
 def _letter(source: Changes, index: int, _: Glyphs) -> Span:

@@ -175,9 +175,8 @@ def how_many(page: HostsPage) -> str:
 
 def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, and in the room that is left how late each host is in each step."""
-    ascii_only = glyphs.name == "ascii"
     names = (
-        clean(name, ascii_only)
+        clean(name, glyphs.is_ascii)
         for name in (*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out))
     )
     widest = min(_MOST_NAME, max(4, *map(len, names)), max(8, width // 4))
@@ -217,11 +216,10 @@ def _entry(
 
 def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     """A host's name, and in place of its figures why they are not there; the file's path says no more than the name."""
-    ascii_only = glyphs.name == "ascii"
     first, _, rest = out.reason.partition(" ")
     reason = rest if rest and "/" in first and out.host in first else out.reason
-    name = cut(clean(out.host, ascii_only), name_width, glyphs)
-    return f"{name:<{name_width}} ", clean(f"left out: {reason}", ascii_only)
+    name = cut(clean(out.host, glyphs.is_ascii), name_width, glyphs)
+    return f"{name:<{name_width}} ", clean(f"left out: {reason}", glyphs.is_ascii)
 
 
 def _graph_cell(levels: NDArray[np.int64], places: dict[int, int], glyphs: Glyphs, row: int) -> Span:
@@ -259,11 +257,11 @@ def _detail(
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
-        name = clean(out.host, glyphs.name == "ascii")
+        name = clean(out.host, glyphs.is_ascii)
         return [rule(name, width, glyphs), *wrap(out.reason, width, "text", glyphs, [(" ! ", "bad")])], (out.reason,)
     host_index = order[entry]
     row, lines = page.rows[host_index], list[Line]()
-    name = clean(row.host, glyphs.name == "ascii")
+    name = clean(row.host, glyphs.is_ascii)
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
         which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.name == 'ascii')}"
@@ -336,11 +334,10 @@ def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int,
 
 def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, glyphs: Glyphs, key: StyleKey) -> Line:
     """Name, whole time, and a bar of the parts as long as the time is of the longest; the largest parts in figures."""
-    ascii_only = glyphs.name == "ascii"
     whole = sum(parts)
     label = max(10, min(_MOST_NAME, width // 5))
-    text = cut(clean(name, ascii_only), label, glyphs)
-    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, ascii_only):>{_FIGURE}} ", "text")]
+    text = cut(clean(name, glyphs.is_ascii), label, glyphs)
+    head: list[Span] = [(f" {text:<{label}}", key), (f"{duration(whole, glyphs.is_ascii):>{_FIGURE}} ", "text")]
     figures = _part_figures(parts, whole, width)
     cells = width - 1 - label - _FIGURE - 1 - len(figures) - 1
     size = round(cells * whole / longest) if longest > 0 else 0

@@ -48,16 +48,17 @@ def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[L
 
 def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """Rows of cards: label, figure, and what it is of."""
-    ascii_only = glyphs.name == "ascii"
     total_ps = {each.percentile: each.latency.total_ps for each in page.percentiles}
     spread = UNKNOWN
     if page.minimum_ps is not None:
-        spread = f"{duration(page.minimum_ps, ascii_only)} {glyphs.dash} {duration(page.maximum_ps, ascii_only)}"
+        spread = (
+            f"{duration(page.minimum_ps, glyphs.is_ascii)} {glyphs.dash} {duration(page.maximum_ps, glyphs.is_ascii)}"
+        )
     unit = "requests" if page.source == "requests" else "runs"
     cards: list[tuple[str, str, str]] = [
-        ("MEDIAN", duration(total_ps.get(50.0), ascii_only, 4), "50%" if 50.0 in total_ps else ""),
-        ("99%", duration(total_ps.get(99.0), ascii_only, 4), _times(total_ps, glyphs)),
-        ("AVERAGE", duration(page.average.total_ps if page.average else None, ascii_only, 4), spread),
+        ("MEDIAN", duration(total_ps.get(50.0), glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
+        ("99%", duration(total_ps.get(99.0), glyphs.is_ascii, 4), _times(total_ps, glyphs)),
+        ("AVERAGE", duration(page.average.total_ps if page.average else None, glyphs.is_ascii, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
     ]
@@ -116,7 +117,7 @@ def _latencies(
 
 
 def _figure(ps: float | None, glyphs: Glyphs) -> str:
-    return duration(ps, glyphs.name == "ascii")
+    return duration(ps, glyphs.is_ascii)
 
 
 def _with_legend(
@@ -179,7 +180,7 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _row(name: str, figures: str, width: int, glyphs: Glyphs) -> Line:
     room = max(1, width - len(figures) - 2)
-    name = cut_middle(clean(name, glyphs.name == "ascii"), room, glyphs)
+    name = cut_middle(clean(name, glyphs.is_ascii), room, glyphs)
     return fit([(f"{figures}  ", "text"), (name, "strong")], width, glyphs)
 
 

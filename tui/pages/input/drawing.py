@@ -114,7 +114,7 @@ def _worst_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     worst = page.worst_step
     if worst is None:
         return [label, [("none waits" if page.infeed_percent is not None else UNKNOWN, "dim")], []]
-    step, ascii_only = page.steps[worst], glyphs.name == "ascii"
+    step, ascii_only = page.steps[worst], glyphs.is_ascii
     core: list[Span] = [("on ", "dim"), (clean(step.core or "", ascii_only), "text")] if step.core else []
     name: list[Span] = [(clean(step.name, ascii_only), "strong"), (f" {percent(step.percent_maximum)}", "class.host")]
     return [label, name, core]
@@ -213,20 +213,19 @@ def _wanted_names(steps: Sequence[StepWait], columns: Columns, cursor: int | Non
 
 def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
-    ascii_only = glyphs.name == "ascii"
     step = steps[index]
     spans: list[Span] = [
         (" step " if is_cursor else " worst: step ", "dim"),
-        (clean(step.name, ascii_only), "strong"),
-        (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
+        (clean(step.name, glyphs.is_ascii), "strong"),
+        (f"  {duration(step.duration_ps, glyphs.is_ascii)}", "strong"),
     ]
     if step.wait_ps is None:
         return fit([*spans, (", waiting for input unknown", "dim")], width, glyphs)
     if step.core is None:
         return fit([*spans, (", no core waits for input", "dim")], width, glyphs)
-    spans += [(", waits ", "dim"), (duration(step.wait_ps, ascii_only), "text")]
+    spans += [(", waits ", "dim"), (duration(step.wait_ps, glyphs.is_ascii), "text")]
     spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
-    spans += [(clean(step.core, ascii_only), "text")]
+    spans += [(clean(step.core, glyphs.is_ascii), "text")]
     least, mean = percent(step.percent_minimum), percent(step.percent_average)
     spread = f"; mean {mean}, least {least}"
     if least != percent(step.percent_maximum) and line_width(tuple(spans)) + len(spread) <= width:
@@ -274,17 +273,16 @@ def host_bars(page: InputPipelinePage, width: int, glyphs: Glyphs, most: int | N
 
 
 def _bars(title: str, bars: Sequence[_Bar], width: int, glyphs: Glyphs, most: int | None) -> list[Line]:
-    ascii_only = glyphs.name == "ascii"
     total = sum(bar.size for bar in bars)
     largest = sorted(bars, key=lambda bar: -bar.size)[:most]
     shown = [bar for bar in bars if most is None or (bar in largest and bar.size > 0)]
     room = max(1, min(40, width - 34))
-    whole = f"  {duration(total, ascii_only)}" if bars else ""
+    whole = f"  {duration(total, glyphs.is_ascii)}" if bars else ""
     lines = [fit([(f" {title}", "dim"), (whole, "text")], width, glyphs)]
     for bar in shown:
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, glyphs)
-        figures = f" {duration(bar.size, ascii_only):>8} {percent(100 * share) if bar.size else '':>6}"
+        figures = f" {duration(bar.size, glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
         spans: list[Span] = [(f" {bar.label:<12}", "text"), (filled, bar.key), (empty, "rule"), (figures, "text")]
         lines.append(fit(spans, width, glyphs))
     return lines
@@ -320,7 +318,7 @@ def _name_room(page: InputPipelinePage, width: int) -> int:
 
 
 def _op_row(page: InputPipelinePage, row: int, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    stage, ascii_only, wide = page.stages[row], glyphs.name == "ascii", width >= WIDE
+    stage, ascii_only, wide = page.stages[row], glyphs.is_ascii, width >= WIDE
     op, room = page.ops[stage.op], _name_room(page, width)
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(clean(stage.label, ascii_only), max(1, room - len(indent)), glyphs)

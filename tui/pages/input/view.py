@@ -171,15 +171,14 @@ def find_input(page: InputPipelinePage, text: str) -> tuple[Place, ...]:
 
 def input_op_line(op: InputOp, width: int, glyphs: Glyphs) -> Line:
     """An op's full name in one line, as far as it fits, and its category."""
-    ascii_only = glyphs.name == "ascii"
     kind = f"  {glyphs.dot} {op.category}"
-    name = cut_middle(clean(op.name, ascii_only), max(1, width - 5 - len(kind)), glyphs)
+    name = cut_middle(clean(op.name, glyphs.is_ascii), max(1, width - 5 - len(kind)), glyphs)
     return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
 
 
 def input_op_details(page: InputPipelinePage, row: int, width: int, glyphs: Glyphs) -> list[Line]:
     """All that the page knows of an op."""
-    ascii_only, op = glyphs.name == "ascii", page.ops[row]
+    ascii_only, op = glyphs.is_ascii, page.ops[row]
     basis = "ops that make input" if op.group == "input_op" else "rows that feed the device"
     stage = next(stage for stage in page.stages if stage.op == row)
     around = page.ops[page.stages[stage.parent].op].name if stage.parent >= 0 else ""
@@ -203,19 +202,18 @@ def _each(op: InputOp, ascii_only: bool) -> str:
 
 def step_wait_details(step: StepWait, page: InputPipelinePage, width: int, glyphs: Glyphs) -> list[Line]:
     """How a step waits for input."""
-    ascii_only = glyphs.name == "ascii"
-    rows = [("duration", f"{duration(step.duration_ps, ascii_only)}, of its slowest core")]
+    rows = [("duration", f"{duration(step.duration_ps, glyphs.is_ascii)}, of its slowest core")]
     if step.wait_ps is None:
         rows.append(("waits for input", f"unknown: {page.unknown.get('device.infeed_percent', 'nothing tells it')}"))
     else:
         least, most = percent(step.percent_minimum), percent(step.percent_maximum)
         rows += [
-            ("waits for input", f"{duration(step.wait_ps, ascii_only)} on {step.core or 'no core'}"),
+            ("waits for input", f"{duration(step.wait_ps, glyphs.is_ascii)} on {step.core or 'no core'}"),
             ("share of its time", f"{most}; mean over the cores {percent(step.percent_average)}, least {least}"),
         ]
         if page.infeed_percent is not None:
             rows.append(("the median step", percent(page.infeed_percent.median)))
     if page.step_time is not None and page.step_time.source == "modules":
         rows.append(("inferred", page.step_time.note))
-    head = fit([("Step ", "dim"), (clean(step.name, ascii_only), "strong")], width, glyphs)
+    head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
     return [head, fit([], width, glyphs), *labelled(rows, width, glyphs)]

@@ -91,7 +91,7 @@ def top_ops_table(
     largest = max(op.self_time_percent for op in top_ops) or 1.0
     prefix = shared_prefix([op.name for op in top_ops])
     for row in rows_around(cursor, len(top_ops), most):
-        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.name == "ascii")
+        words = row_words(TOP_OPS, tuple(columns), top_ops, row, glyphs.is_ascii)
         figures = " ".join(f"{text:>{cells}}" for text, (_, cells) in zip(words, columns.values(), strict=True))
         name = top_ops[row].name.removeprefix(prefix)
         lines.append(_op_row(top_ops[row], figures, name, largest, row == cursor, width, glyphs))
@@ -120,14 +120,13 @@ def shared_prefix(names: Sequence[str]) -> str:
 
 
 def _op_row(op: TopOp, figures: str, name: str, largest: float, selected: bool, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
     filled, _ = small_bar(op.self_time_percent / largest, 7, glyphs)
     figures += "  "
     if width >= WIDE:
-        category = clean(op.hlo_category or "unknown", ascii_only)
+        category = clean(op.hlo_category or "unknown", glyphs.is_ascii)
         figures += f"{cut_middle(category, 20, glyphs):<20}  "
     room = max(1, width - 11 - len(figures))
-    name = cut_middle(clean(name, ascii_only), room, glyphs)
+    name = cut_middle(clean(name, glyphs.is_ascii), room, glyphs)
     return fit(
         [
             (glyphs.mark if selected else " ", "mark"),
@@ -215,7 +214,7 @@ def _ops_title(page: Overview, shown: int, width: int, glyphs: Glyphs) -> str:
     title = f"{count(page.op_count)} HLO ops, {count(page.op_event_count)} events"
     if shown < len(page.top_ops):
         title = f"{shown} of the top {len(page.top_ops)}; {title}"
-    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.name == "ascii")
+    prefix = clean(shared_prefix([op.name for op in page.top_ops]), glyphs.is_ascii)
     with_prefix = f"names in {prefix}; {title}"
     return with_prefix if prefix and len(with_prefix) + 16 < width else title
 
@@ -244,7 +243,7 @@ def _device_rule(page: Overview, width: int, glyphs: Glyphs) -> Line:
     """The heading of the device section, with the machine and, where the times are simulated, a badge."""
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
     room = width - line_width(tuple(badge))
-    phrase = environment(page, glyphs.name == "ascii")
+    phrase = environment(page, glyphs.is_ascii)
     if len(phrase) + 20 > room:
         phrase = phrase.removesuffix(" captured")
     return (*rule("Device time", room, glyphs, phrase), *badge)

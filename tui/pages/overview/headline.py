@@ -67,7 +67,7 @@ def _gpu_cards(page: Overview) -> list[_Card]:
 def _step_card(time: StepTime | None, width: int, glyphs: Glyphs) -> list[Line]:
     rows = step_time_card(time, glyphs, gap="  ")
     if time is not None and width >= 34:
-        deviation = duration(time.standard_deviation_ps, glyphs.name == "ascii")
+        deviation = duration(time.standard_deviation_ps, glyphs.is_ascii)
         rows[2] += [("  ", "text"), (f"{glyphs.sigma} {deviation}", "dim")]
     return [fit(row, width, glyphs) for row in rows]
 
@@ -141,11 +141,10 @@ def latency_line(page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
     inference = page.inference
     if inference is None:
         return []
-    ascii_only = glyphs.name == "ascii"
-    subject = clean(inference.subject.partition("(")[0], ascii_only)
+    subject = clean(inference.subject.partition("(")[0], glyphs.is_ascii)
     what = "requests" if inference.source == "requests" else f"runs of {subject}"
     tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")
-    shown = {row.percentile: duration(row.latency.total_ps, ascii_only) for row in inference.percentiles}
+    shown = {row.percentile: duration(row.latency.total_ps, glyphs.is_ascii) for row in inference.percentiles}
     for spared in (-1.0, *_SPARED):
         shown.pop(spared, None)
         figures = [span for percentile, text in shown.items() for span in _percentile(percentile, text)]

@@ -117,7 +117,7 @@ def step_graph(steps: Sequence[Step], width: int, height: int, glyphs: Glyphs, c
     columns = columns_of([step.duration_ps for step in steps], width, cursor)
     tallest = float(max(steps[shown].duration_ps for shown in columns.shown))
     drawn = {shown: _column(steps[shown], tallest, height, glyphs) for shown in columns.shown}
-    top = duration(tallest, glyphs.name == "ascii")
+    top = duration(tallest, glyphs.is_ascii)
     lines = graph_lines(columns, height, top, lambda step, row: drawn[step][row], width, glyphs)
     names = [step.name for step in steps]
     return [*lines, names_line(names, columns, _wanted_names(steps, columns, cursor), width, glyphs)]
@@ -139,24 +139,23 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     """One line on the step under the cursor, else on the slowest one."""
     if not steps:
         return fit([], width, glyphs)
-    ascii_only = glyphs.name == "ascii"
     middle = median(step.duration_ps for step in steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
     times = step.duration_ps / middle if middle else 1.0
-    name = clean(step.name, ascii_only)
+    name = clean(step.name, glyphs.is_ascii)
     ratio = f"{significant(times)}{glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
         return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
     spans: list[Span] = [
         (" step " if cursor is not None or len(steps) == 1 else " slowest: step ", "dim"),
         (name, "strong"),
-        (f"  {duration(step.duration_ps, ascii_only)}", "strong"),
+        (f"  {duration(step.duration_ps, glyphs.is_ascii)}", "strong"),
     ]
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for part in _by_excess(steps, index) if step.breakdown is not None else ():
-        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, ascii_only)}", "text"))
+        more: Line = (("  ", "text"), (part.word, part.key), (f" {duration(part.size, glyphs.is_ascii)}", "text"))
         if line_width((*spans, *more)) > width:
             break  # the details of the step have them all
         spans += more

@@ -79,7 +79,7 @@ def list_lines(
 
 def _columns(rows: Sequence[RunRow], now: float, width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, the names of modules only where there is room for some of a name."""
-    longest = max((len(clean(row.run.name, glyphs.name == "ascii")) for row in rows), default=8)
+    longest = max((len(clean(row.run.name, glyphs.is_ascii)) for row in rows), default=8)
     widest = max(8, min(longest, _LONGEST_NAME if width >= NARROW else _NARROW_NAME))
     sign, name, *others, modules = screen_columns(RUNS, RunList(rows, now), glyphs)
     columns = [sign, replace(name, width=widest), *others]
@@ -93,16 +93,15 @@ def detail_lines(row: RunRow | None, width: int, glyphs: Glyphs) -> list[Line]:
     """What is known of one run, in `DETAIL_LINES` lines: how it was captured, its steps, its modules, what is wrong."""
     if row is None:
         return [rule("", width, glyphs), *(fit([], width, glyphs) for _ in range(DETAIL_LINES - 1))]
-    is_ascii = glyphs.name == "ascii"
     run, facts = row.run, row.facts
     labels = [word for word, is_so in (("newest", row.is_newest), ("open", row.is_shown)) if is_so]
-    lines = [rule(clean(run.name, is_ascii), width, glyphs, ", ".join(labels))]
+    lines = [rule(clean(run.name, glyphs.is_ascii), width, glyphs, ", ".join(labels))]
     texts = ["", "", ""] if facts is None else [_capture(run, facts, glyphs), _steps(facts, glyphs), _modules(facts)]
     if facts is None:
         texts[0] = "reading what it holds" + NOT_YET
-    lines += [fit([(" " + clean(text, is_ascii), "text")], width, glyphs) for text in texts]
+    lines += [fit([(" " + clean(text, glyphs.is_ascii), "text")], width, glyphs) for text in texts]
     wrong = _wrong(run, facts)
-    lines.append(fit([(" ! ", "warn"), (clean(wrong, is_ascii), "text")] if wrong else [], width, glyphs))
+    lines.append(fit([(" ! ", "warn"), (clean(wrong, glyphs.is_ascii), "text")] if wrong else [], width, glyphs))
     return lines
 
 

@@ -112,14 +112,13 @@ def _drawn_fact(write: Callable[[RunFacts, bool], str]) -> Callable[[RunList, Gl
     """Cells of a fact: dots as long as nobody has looked, `UNKNOWN` where the profile does not tell."""
 
     def cells(source: RunList, glyphs: Glyphs) -> Cells:
-        is_ascii = glyphs.name == "ascii"
 
         def cell(index: int) -> Span:
             facts = source.rows[index].facts
             if facts is None:
                 return NOT_YET, "dim"
-            words = write(facts, is_ascii)
-            return (clean(words, is_ascii), "text") if words != UNKNOWN else (UNKNOWN, "dim")
+            words = write(facts, glyphs.is_ascii)
+            return (clean(words, glyphs.is_ascii), "text") if words != UNKNOWN else (UNKNOWN, "dim")
 
         return each(cell)
 
@@ -130,7 +129,7 @@ def _drawn_name(source: RunList, glyphs: Glyphs) -> Cells:
     def cell(index: int) -> Span:
         row = source.rows[index]
         style: Key = "strong" if row.is_shown else "text" if row.run.hosts else "dim"
-        return clean(row.run.name, glyphs.name == "ascii"), style
+        return clean(row.run.name, glyphs.is_ascii), style
 
     return each(cell)
 

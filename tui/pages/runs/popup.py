@@ -166,11 +166,11 @@ class RunsPopup(Popup):
         if not self._typing and not self.filter:
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
-                name = clean(self._marked.name, self.look.glyphs.name == "ascii")
+                name = clean(self._marked.name, self.look.glyphs.is_ascii)
                 words = f"{name}: d on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
-        text = clean(self.filter, self.look.glyphs.name == "ascii")
+        text = clean(self.filter, self.look.glyphs.is_ascii)
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
         spans.append(("_" if self._typing else "", "panel.key"))
         return pad([*spans, (f"   {shown:,} of {count:,}", "panel.dim")], width, "panel")

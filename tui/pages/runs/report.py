@@ -135,7 +135,7 @@ def text(page: Runs, asked: Asked) -> str:
 
 def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
     """Step time (``~`` where it was inferred), device and modules; ``n/a`` where unknown."""
-    step = step_words(facts, glyphs.name == "ascii")
+    step = step_words(facts, glyphs.is_ascii)
     device = facts.device_type if facts is not None and facts.device_type else UNKNOWN
     modules = ", ".join(facts.modules) if facts is not None and facts.modules else UNKNOWN
     return f"  {step:>8}  {cut_name(fit_for_cells(device, glyphs), 16, glyphs):<16}  {fit_for_cells(modules, glyphs)}"
