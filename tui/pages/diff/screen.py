@@ -66,7 +66,7 @@ class DiffScreen(PageScreen):
         key = (view.name, view.sort, view.words, view.hides_same)
         if self._rows[0] != key:
             hides = view.hides_same and view.name in HIDING
-            self._rows = (key, shown(self.diff, self.all_rows, view.sort, view.words, hides))
+            self._rows = (key, shown(self.all_rows, view.sort, view.words, hides))
         return self._rows[1]
 
     @property
