@@ -73,27 +73,27 @@ class GraphTab(Tab, Generic[P]):
 
     # --- what a page has of its own
 
-    def compose_page(self, page: P, width: int, height: int, cursor: Cursor) -> Frame:
+    def _composed(self, page: P, width: int, height: int, cursor: Cursor) -> Frame:
         """The page in lines."""
         raise NotImplementedError
 
-    def listed(self, page: P) -> Mapping[Panel, Sequence[str]]:
+    def _listed(self, page: P) -> Mapping[Panel, Sequence[str]]:
         """The names of what is listed, ops or findings too."""
         raise NotImplementedError
 
-    def searched(self, page: P) -> Mapping[Panel, Sequence[str]]:
+    def _searched(self, page: P) -> Mapping[Panel, Sequence[str]]:
         """The words of what is listed that a search looks at."""
         raise NotImplementedError
 
-    def first_step(self, page: P) -> int:
+    def _first_step(self, page: P) -> int:
         """Index of the step that the cursor goes to first."""
         raise NotImplementedError
 
-    def line_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> Line:
+    def _line_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> Line:
         """One line on what is at a place."""
         raise NotImplementedError
 
-    def lines_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
+    def _lines_on(self, page: P, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
         """All there is to say about what is at a place."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class GraphTab(Tab, Generic[P]):
             return state_lines(self._state, width, height, self.look.glyphs)
         is_finding = self._list == "findings"
         cursor = Cursor(self._step, None if is_finding else self._op, self._finding if is_finding else None)
-        page = self.compose_page(self._page, width, height, cursor)
+        page = self._composed(self._page, width, height, cursor)
         self._first_step_line, self._first_op_line = page.first_step_line, page.first_op_line
         self._last_step_line = page.last_step_line
         return page.lines
@@ -123,7 +123,7 @@ class GraphTab(Tab, Generic[P]):
         return Place(panel, index) if page is not None and index is not None and self._count(page, panel) else None
 
     def _count(self, page: P, panel: Panel) -> int:
-        return len(page.steps if panel == "steps" else self.listed(page).get(panel, ()))
+        return len(page.steps if panel == "steps" else self._listed(page).get(panel, ()))
 
     def _first_panel(self, page: P) -> Panel:
         """The panel whose first entry shows with all that stands above it: the answer, if there is one."""
@@ -137,7 +137,7 @@ class GraphTab(Tab, Generic[P]):
         page, place = self._page, self.place
         if page is None or place is None:
             return None
-        return page.steps[place.index].name if place.panel == "steps" else self.listed(page)[place.panel][place.index]
+        return page.steps[place.index].name if place.panel == "steps" else self._listed(page)[place.panel][place.index]
 
     @property
     def foot_keys(self) -> tuple[FootKey, ...]:
@@ -158,12 +158,12 @@ class GraphTab(Tab, Generic[P]):
         page, place, glyphs = self._page, self.place, self.look.glyphs
         if page is None or place is None:
             return fit([], width, glyphs)
-        return self.line_on(page, place, width, glyphs)
+        return self._line_on(page, place, width, glyphs)
 
     def detail_lines(self, width: int, glyphs: Glyphs) -> list[Line]:
         """All there is to say about what is under the cursor."""
         page, place = self._page, self.place
-        return [] if page is None or place is None else self.lines_on(page, place, width, glyphs)
+        return [] if page is None or place is None else self._lines_on(page, place, width, glyphs)
 
     @property
     def details(self) -> tuple[str, Callable[[int, Glyphs], list[Line]]] | None:
@@ -174,8 +174,8 @@ class GraphTab(Tab, Generic[P]):
     def _keep_cursors(self, old: P | None, new: P) -> None:
         """Stays on the same op and step where the new page has them; forgets what was searched for."""
         self._step = None if old is None else same_step(old.steps, new.steps, self._step)
-        before = self.listed(old)["ops"] if old is not None else ()
-        names = self.listed(new)["ops"]
+        before = self._listed(old)["ops"] if old is not None else ()
+        names = self._listed(new)["ops"]
         is_kept = self._op < len(before) and before[self._op] in names
         self._op = names.index(before[self._op]) if is_kept else 0
         self.matches, self._match = (), -1
@@ -216,8 +216,8 @@ class GraphTab(Tab, Generic[P]):
         if page is None:
             return
         if across and page.steps:
-            self._go(Place("steps", self.first_step(page) if self._step is None else self._step + across))
-        elif down and any(self.listed(page).values()):
+            self._go(Place("steps", self._first_step(page) if self._step is None else self._step + across))
+        elif down and any(self._listed(page).values()):
             self._go(self._below(page, down))
         elif down:
             super().move(across, down)
@@ -282,7 +282,7 @@ class GraphTab(Tab, Generic[P]):
         page, wanted = self._page, text.casefold()
         if page is None:
             return ()
-        words = {**self.searched(page), "steps": [step.name for step in page.steps]}
+        words = {**self._searched(page), "steps": [step.name for step in page.steps]}
         return tuple(
             Place(panel, index)
             for panel in _PANELS

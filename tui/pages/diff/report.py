@@ -33,7 +33,7 @@ from tpuprof.tui.report.fields import (
 from tpuprof.tui.report.json import document, schema
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, table
 from tpuprof.tui.report.page import CommandReport, Look
-from tpuprof.tui.report.text import heading, page_text
+from tpuprof.tui.report.text import titled_text
 
 MOST_OPS = 20
 """Ops in Markdown, a comment on a pull request, where nothing else is asked for."""
@@ -160,12 +160,10 @@ def _section(title: str, rows: Sequence[Entry]) -> list[str]:
 
 def text(content: Judged, look: Look, limit: int) -> str:
     """The whole comparison; at most `limit` of the ops that changed, 0 for all."""
-    diff, glyphs = content.diff, look.glyphs
+    diff = content.diff
 
-    def lines(width: int) -> list[Line]:
-        title = f"{diff.before.name} {glyphs.arrow} {diff.after.name}"
-        lines = [heading(title, "B compared with A", width, glyphs)]
-        lines += drawing.verdict_lines(diff, width, glyphs)
+    def lines(width: int, glyphs: Glyphs) -> list[Line]:
+        lines = drawing.verdict_lines(diff, width, glyphs)
         lines += drawing.sides_lines(diff, width, glyphs) + note_lines(diff.warnings, (), width, glyphs)
         if diff.steps is not None:
             lines += [rule("Steps", width, glyphs), *drawing.figure_lines(diff, width, glyphs)]
@@ -181,7 +179,8 @@ def text(content: Judged, look: Look, limit: int) -> str:
                 lines += wrap(f"{key}: {why}", width, "dim", glyphs, [(" ? ", "dim")])
         return lines
 
-    return page_text(lines, look)
+    title = f"{diff.before.name} {look.glyphs.arrow} {diff.after.name}"
+    return titled_text(title, "B compared with A", lines, look)
 
 
 def _table(diff: Diff, name: ViewName, width: int, glyphs: Glyphs, limit: int) -> list[Line]:

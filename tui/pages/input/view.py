@@ -52,27 +52,22 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         super().__init__(look, id=id)
         self._wanted_step = ""
 
-    def compose_page(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> Frame:
-        """The page in lines."""
+    def _composed(self, page: InputPipelinePage, width: int, height: int, cursor: Cursor) -> Frame:
         return compose_input(page, width, height, self.look.glyphs, cursor)
 
-    def listed(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
-        """The names of the ops, in the order of the pipeline."""
+    def _listed(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
         return {"ops": [page.ops[stage.op].name for stage in page.stages]}
 
-    def searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
-        """Names and categories."""
+    def _searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
         return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].category}" for stage in page.stages]}
 
-    def first_step(self, page: InputPipelinePage) -> int:
-        """The one that waits most."""
+    def _first_step(self, page: InputPipelinePage) -> int:
         return page.worst_step or 0
 
     def _first_panel(self, page: InputPipelinePage) -> Panel:
         return "ops"
 
-    def line_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> Line:
-        """How a step waits, or an op's full name as far as it fits, and its category."""
+    def _line_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> Line:
         if place.panel == "steps":
             return wait_detail(page.steps, place.index, True, width, glyphs)
         op = page.ops[page.stages[place.index].op]
@@ -80,8 +75,7 @@ class InputPipelineTab(GraphTab[InputPipelinePage]):
         name = cut_middle(clean(op.name, glyphs.is_ascii), max(1, width - 5 - len(kind)), glyphs)
         return fit([(" op ", "dim"), (name, "strong"), (kind, "dim")], width, glyphs)
 
-    def lines_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
-        """All that the page knows of a step or an op."""
+    def _lines_on(self, page: InputPipelinePage, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
         if place.panel == "steps":
             return step_wait_details(page.steps[place.index], page, width, glyphs)
         return input_op_details(page, page.stages[place.index].op, width, glyphs)

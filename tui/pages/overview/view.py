@@ -49,33 +49,27 @@ class OverviewTab(GraphTab[Overview]):
     MEANINGS = MEANINGS
     TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
-    def compose_page(self, page: Overview, width: int, height: int, cursor: Cursor) -> Frame:
-        """The page in lines."""
+    def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> Frame:
         return compose(page, width, height, self.look.glyphs, cursor)
 
-    def listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        """What findings say, and the names of the top ops."""
+    def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         return {"findings": [finding.title for finding in page.findings], "ops": [op.name for op in page.top_ops]}
 
-    def searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        """The same, and what kinds of ops these are."""
+    def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         ops = (filter(None, (op.name, op.category, op.hlo_category, op.op_class)) for op in page.top_ops)
-        return {**self.listed(page), "ops": ["\n".join(words) for words in ops]}
+        return {**self._listed(page), "ops": ["\n".join(words) for words in ops]}
 
-    def first_step(self, page: Overview) -> int:
-        """The slowest one."""
+    def _first_step(self, page: Overview) -> int:
         return max(range(len(page.steps)), key=lambda index: page.steps[index].duration_ps)
 
-    def line_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> Line:
-        """One line on a step, a finding or an op."""
+    def _line_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> Line:
         if place.panel == "steps":
             return step_line(page.steps[place.index], page, width, glyphs)
         if place.panel == "findings":
             return finding_line(page.findings[place.index], width, glyphs)
         return op_line(page.top_ops[place.index], width, glyphs)
 
-    def lines_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
-        """All there is to say about a step, a finding or an op."""
+    def _lines_on(self, page: Overview, place: Place, width: int, glyphs: Glyphs) -> list[Line]:
         if place.panel == "steps":
             return step_details(page.steps[place.index], page, width, glyphs)
         if place.panel == "findings":
