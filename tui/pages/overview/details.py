@@ -50,9 +50,8 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
         ("occurrences", count(op.occurrences)),
         ("rate", _rate(op.gflops_per_second)),
     ]
-    rank = page.top_ops.index(op) + 1 if op in page.top_ops else 0
-    if rank:
-        rows.insert(0, ("rank", f"{rank} of the top {len(page.top_ops)}, by self time"))
+    if op in page.top_ops:
+        rows.insert(0, ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"))
     jump = [
         fit([], width, glyphs),
         fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs),

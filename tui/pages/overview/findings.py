@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.overview.model import Overview
 
-TAB_KEYS = {tab.name: (number, tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
+TAB_KEYS = {tab.name: (str(number), tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
 """The key of each tab, and its name in a word."""
 
 SEVERE = 0.10
@@ -37,10 +37,10 @@ def _where(finding: Finding, page: Overview, width: int, glyphs: Glyphs) -> str:
     if not goes_somewhere(finding):
         return ""
     if place.tab == "overview":
-        step = cut(clean(place.target or "", glyphs.is_ascii), 8, glyphs)
-        return f"{glyphs.arrow} step" + (f" {step}" if width >= _NARROW else "")
-    number, name = TAB_KEYS[place.tab]
-    return f"{glyphs.arrow} {number}" + (f" {name}" if width >= _NARROW else "")
+        what, name = "step", cut(clean(place.target or "", glyphs.is_ascii), 8, glyphs)
+    else:
+        what, name = TAB_KEYS[place.tab]
+    return f"{glyphs.arrow} {what}" + (f" {name}" if width >= _NARROW else "")
 
 
 def findings_table(
@@ -74,17 +74,9 @@ def _row(place: int, finding: Finding, where: str, selected: bool, width: int, g
     figures = f"{worth(finding, glyphs.is_ascii):>{_WORTH}}{percent(100 * finding.worth_fraction):>{_SHARE}}"
     room = max(1, width - 5 - len(figures) - len(where))
     title = cut(clean(finding.title, glyphs.is_ascii), room, glyphs)
-    return fit(
-        [
-            (glyphs.mark if selected else " ", "mark"),
-            (f"{place + 1} ", key),
-            (f"{title:<{room}} ", "cursor" if selected else "strong"),
-            (figures, "cursor" if selected else key),
-            (f"{where} ", "dim"),
-        ],
-        width,
-        glyphs,
-    )
+    spans: list[Span] = [(glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
+    spans.append((f"{title:<{room}} ", "cursor" if selected else "strong"))
+    return fit([*spans, (figures, "cursor" if selected else key), (f"{where} ", "dim")], width, glyphs)
 
 
 def finding_line(finding: Finding, width: int, glyphs: Glyphs) -> Line:
