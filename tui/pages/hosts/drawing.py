@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ from tpuprof.tui.draw.layout import clean, cut, filled, fit, note_lines, rule, s
 from tpuprof.tui.draw.spans import BLOCK, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, chosen_columns, each, header_line, row_lines
 from tpuprof.tui.pages.hosts.fields import HOSTS
-from tpuprof.tui.report.fields import order as field_order
-from tpuprof.tui.report.fields import screen_columns
+from tpuprof.tui.report import fields
 
 SORTS = ("host", "steps", "own", "slowest", "cost", "median", "longest", "idle", "input", "wait", "duty")
 """What the table can be sorted by, in the order in which a key goes through them; `host` is the order of the run."""
@@ -114,14 +112,8 @@ def compose_hosts(page: HostsPage, state: HostsState, width: int, height: int, g
         notes = [*notes[: max(0, room - rows - 1)], fit([("   more notes below the last row", "dim")], width, glyphs)]
     host_index = min(row, entries - 1)
     top = shown_top(host_index, state.top, rows, entries)
-    lines = [
-        *head,
-        *(
-            _entry(page, order, columns, host_index, host_index == row, width, glyphs)
-            for host_index in range(top, top + rows)
-        ),
-    ]
-    lines = [fit(line, width, glyphs) for line in filled([*lines, *below, *notes], width, height)]
+    table = [_entry(page, order, columns, entry, entry == row, width, glyphs) for entry in range(top, top + rows)]
+    lines = [fit(line, width, glyphs) for line in filled([*head, *table, *below, *notes], width, height)]
     return ComposedHosts(tuple(lines), len(head), rows, top, order, positions)
 
 
@@ -148,10 +140,7 @@ def hosts(page: HostsPage, width: int, glyphs: Glyphs = BLOCK, limit: int = 0) -
 
 def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
     """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
-    return tuple(field_order(HOSTS, page, sort, descending).tolist())
-
-
-# --- verdict -------------------------------------------------------------------------------------------------------
+    return tuple(fields.order(HOSTS, page, sort, descending).tolist())
 
 
 def _verdict(page: HostsPage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -170,29 +159,32 @@ def how_many(page: HostsPage) -> str:
     return f"{counted(len(page.rows), 'host')}{broken}"
 
 
-# --- table ---------------------------------------------------------------------------------------------------------
-
-
 def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) -> list[Column]:
     """The columns that fit, and in the room that is left how late each host is in each step."""
-    names = (
-        clean(name, glyphs.is_ascii)
-        for name in (*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out))
-    )
-    widest = min(_MOST_NAME, max(4, *map(len, names)), max(8, width // 4))
+    names = [*(page.rows[host_index].host for host_index in order), *(out.host for out in page.left_out)]
+    longest = max(4, *(len(clean(name, glyphs.is_ascii)) for name in names))
+    widest = min(_MOST_NAME, longest, max(8, width // 4))
     looks = {key: {"width": widest} if key == "host" else {} for key in HOSTS.screen}
-    columns = screen_columns(HOSTS, page, glyphs, looks)
+    columns = fields.screen_columns(HOSTS, page, glyphs, looks)
     room = width - 2 - widest - 1
-    graph = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
+    least = max(_LEAST_GRAPH, min(room // 3, len(page.steps) if page.steps is not None else 0))
     if page.steps is None or room < 4 * _LEAST_GRAPH:
         return chosen_columns(columns, width)
-    shown = chosen_columns(columns, width - graph - 1)
+    shown = chosen_columns(columns, width - least - 1)
     used = 1 + sum(column.width + 1 for column in shown)
-    cells = max(graph, min(width - used - 1, len(page.steps)))
+    cells = max(least, min(width - used - 1, len(page.steps)))
     levels = _levels(page.steps, cells, len(glyphs.column) - 1)
-    places = {row: place for place, row in enumerate(page.steps.rows)}
+    levels_of = dict(zip(page.steps.rows, levels.tolist(), strict=True))
+
+    def graph(row: int) -> Span:
+        return (
+            ("".join(glyphs.column[level] for level in levels_of[row]), "busy")
+            if row in levels_of
+            else (UNKNOWN, "dim")
+        )
+
     title = "late by step" if cells >= len("late by step") else "late"
-    return [*shown, Column("", title, cells, each(partial(_graph_cell, levels, places, glyphs)), right=False)]
+    return [*shown, Column("", title, cells, each(graph), right=False)]
 
 
 def _entry(
@@ -222,13 +214,6 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
     return f"{name:<{name_width}} ", clean(f"left out: {reason}", glyphs.is_ascii)
 
 
-def _graph_cell(levels: NDArray[np.int64], places: dict[int, int], glyphs: Glyphs, row: int) -> Span:
-    place = places.get(row)
-    if place is None:
-        return UNKNOWN, "dim"
-    return "".join(glyphs.column[level] for level in levels[place].tolist()), "busy"
-
-
 def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
     """int64[hosts, cells]: heights of columns, by how much later than the fastest host in that step each host is.
 
@@ -240,9 +225,6 @@ def _levels(steps: HostSteps, cells: int, most: int) -> NDArray[np.int64]:
     latest = np.maximum.reduceat(late, borders, axis=1)
     span = max(float(latest.max()), _LEAST_SPAN * float(own.mean()), 1.0)
     return np.clip(np.ceil(latest / span * most), 1, most).astype(np.int64)
-
-
-# --- one host ------------------------------------------------------------------------------------------------------
 
 
 def _longest(steps: HostSteps, step: int | None = None) -> float:
@@ -321,12 +303,10 @@ def _core_lines(steps: HostSteps, host_index: int, step: int | None, width: int,
     parts = steps.parts_ps.mean(axis=1) if step is None else steps.parts_ps[:, step]
     longest = _longest(steps, step)
     mine = np.flatnonzero(steps.core_hosts == steps.rows.index(host_index)).tolist()
-    lines = [
-        _parts_line(
-            f"core {steps.core_names[core].rpartition(':')[2]}", parts[core].tolist(), longest, width, glyphs, "dim"
-        )
-        for core in mine[:_MOST_CORES]
-    ]
+    lines = []
+    for core in mine[:_MOST_CORES]:
+        name = f"core {steps.core_names[core].rpartition(':')[2]}"
+        lines.append(_parts_line(name, parts[core].tolist(), longest, width, glyphs, "dim"))
     if len(mine) > _MOST_CORES:
         lines.append(fit([(f"   and {counted(len(mine) - _MOST_CORES, 'more core')}", "dim")], width, glyphs))
     return lines
@@ -350,11 +330,9 @@ def _parts_line(name: str, parts: Sequence[float], longest: float, width: int, g
 
 def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
     """The shares that matter, the largest first, as far as a third of the line holds them."""
-    shares = sorted(
-        ((value / whole, part) for part, value in zip(PARTS, parts, strict=True) if whole > 0), reverse=True
-    )
     text = ""
-    for fraction, part in shares:
+    for value, part in sorted(zip(parts, PARTS, strict=True), reverse=True) if whole > 0 else ():
+        fraction = value / whole
         more = f"{part} {percent(100 * fraction)}"
         longer = f"{text}, {more}" if text else more
         if fraction < 0.0005 or len(longer) > width // 3:
@@ -362,8 +340,6 @@ def _part_figures(parts: Sequence[float], whole: float, width: int) -> str:
         text = longer
     return f"{text:<{width // 3}}"
 
-
-# --- notes ---------------------------------------------------------------------------------------------------------
 
 _NAMES = {
     "step_time": "step time",

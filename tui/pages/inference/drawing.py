@@ -37,13 +37,12 @@ def inference(page: InferencePage, width: int, glyphs: Glyphs = BLOCK) -> list[L
         lines += _latencies(title, page.launches.average, page.launches.percentiles, width, glyphs, known)
     if page.rows:
         lines += _rows(page, width, glyphs)
-    notes = _notes(page, width, glyphs)
+    names = short_names(BEFORE_ROWS)
+    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
+    notes = note_lines(page.warnings, unknown, width, glyphs)
     if notes:
         lines += [rule("Notes, and what this profile cannot tell", width, glyphs), *notes]
     return [fit(line, width, glyphs) for line in lines]
-
-
-# --- headline ------------------------------------------------------------------------------------------------------
 
 
 def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
@@ -74,9 +73,7 @@ def _headline(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
     """How many times the median the slow ones take."""
-    if not total_ps.get(50.0):
-        return ""
-    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median"
+    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median" if total_ps.get(50.0) else ""
 
 
 def _rate(per_second: float | None) -> str:
@@ -87,14 +84,10 @@ def _rate(per_second: float | None) -> str:
 
 def _about(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """What a session is here."""
-    sign = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}.get(page.source or "", "NO SESSIONS")
-    if page.is_training:
-        sign = "TRAINING"
+    signs = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}
+    sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
     key: StyleKey = "good" if sign == "REQUESTS" else "warn"
     return wrap(page.note, width, "text", glyphs, [(f" {sign} ", key)], indent=1)
-
-
-# --- percentiles ---------------------------------------------------------------------------------------------------
 
 
 def _latencies(
@@ -150,9 +143,6 @@ def _bar(
     ]
 
 
-# --- models or modules ---------------------------------------------------------------------------------------------
-
-
 def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     """A heading and a row for each model or module."""
     is_module = page.source == "module runs"
@@ -174,21 +164,6 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
         figures += f"{count(row.cores):>7}" if is_module and width >= WIDE else ""
         # a program's id matters where another one has the same name
         shown_name = name if is_module and name and short.count(name) == 1 else row.name
-        lines.append(_row(shown_name, figures, width, glyphs))
+        shown_name = cut_middle(clean(shown_name, glyphs.is_ascii), max(1, width - len(figures) - 2), glyphs)
+        lines.append(fit([(f"{figures}  ", "text"), (shown_name, "strong")], width, glyphs))
     return lines
-
-
-def _row(name: str, figures: str, width: int, glyphs: Glyphs) -> Line:
-    room = max(1, width - len(figures) - 2)
-    name = cut_middle(clean(name, glyphs.is_ascii), room, glyphs)
-    return fit([(f"{figures}  ", "text"), (name, "strong")], width, glyphs)
-
-
-# --- notes ---------------------------------------------------------------------------------------------------------
-
-
-def _notes(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
-    """Warnings, and the figures that are unknown, grouped by reason."""
-    names = short_names(BEFORE_ROWS)
-    unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
-    return note_lines(page.warnings, unknown, width, glyphs)
