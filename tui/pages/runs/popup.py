@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.pages.runs.drawing import (
-    DETAIL_LINES,
-    LEAST_ROWS,
-    ORDERS,
-    RunOrder,
-    detail_lines,
-    list_lines,
-    matching,
-    ordered,
-)
+from tpuprof.tui.pages.runs import drawing
+from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import pad
@@ -76,12 +68,8 @@ class RunsPopup(Popup):
         self._marked = marked
         self.order: RunOrder = "time"
         self.filter = ""
-        self._cursor_path = ""
-        rows = self.list_rows()
-        first = shown.path if shown is not None else ""
-        self._cursor_path = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
-
-    # --- the rows
+        paths = [run.path for run in self._runs]
+        self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
 
     def list_rows(self) -> list[RunRow]:
         """The rows that match the filter, in order."""
@@ -90,7 +78,7 @@ class RunsPopup(Popup):
             RunRow(run, self._facts(run), place == 0, run == self._shown, letter if run == self._marked else "")
             for place, run in enumerate(self._runs)
         ]
-        return matching(ordered(rows, self.order), self.filter, self._now())
+        return drawing.matching(drawing.ordered(rows, self.order), self.filter, self._now())
 
     def _letter(self) -> str:
         """What the marked run is beside the one under the cursor: A, the older of the two, or B."""
@@ -110,8 +98,6 @@ class RunsPopup(Popup):
     def cursor_in(self, rows: Sequence[RunRow]) -> int:
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
         return next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
-
-    # --- how it looks
 
     @property
     def is_typing(self) -> bool:
@@ -148,11 +134,13 @@ class RunsPopup(Popup):
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._filter_line(len(listed), width)]
-        body = list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
+        body = drawing.list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
         lines += [on_panel(line) for line in body]
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += [on_panel(line) for line in detail_lines(listed[cursor] if listed else None, width, glyphs)]
+            lines += [
+                on_panel(line) for line in drawing.detail_lines(listed[cursor] if listed else None, width, glyphs)
+            ]
         return lines[:count]
 
     @staticmethod
@@ -175,14 +163,14 @@ class RunsPopup(Popup):
         spans.append(("_" if self._typing else "", "panel.key"))
         return pad([*spans, (f"   {shown:,} of {count:,}", "panel.dim")], width, "panel")
 
-    # --- keys and mouse
-
     def press(self, key: str, character: str | None) -> None:
         """One key."""
         if key == "enter":
             self._choose()
-        elif key == "escape" and (self._typing or self.filter or self._marked is not None):
-            self._take_back()
+        elif key == "escape" and (self._typing or self.filter):
+            self._typing, self.filter = False, ""
+        elif key == "escape" and self._marked is not None:
+            self._marked = None
         elif self._typing and self._typed(key, character):
             pass
         elif key == "slash":
@@ -207,13 +195,6 @@ class RunsPopup(Popup):
         else:
             return False
         return True
-
-    def _take_back(self) -> None:
-        """Ends the filter, or else the mark."""
-        if self._typing or self.filter:
-            self._typing, self.filter = False, ""
-        else:
-            self._marked = None
 
     def click(self, row: int) -> None:
         """Opens a run."""
