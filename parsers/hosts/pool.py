@@ -47,10 +47,7 @@ class Task(Generic[Part]):
     """Work on the hosts of a run.
 
     Attributes:
-        work: what to do with each host.
-        files: the hosts' files.
-        poll: see `Poll`.
-        threads: how many threads each worker uses.
+        threads: how many each worker uses.
         lost: the exceptions that mean that a worker has died.
     """
 
@@ -129,8 +126,9 @@ def over_processes(
 
 def _died(file: HostFile) -> ProfileError:
     sentence = f"{printable(file.path)} could not be read: the process that decoded it was ended from outside."
-    hint = "it may have wanted more memory than there is: look at the system's log"
-    return ProfileError("worker_died", sentence, hint)
+    return ProfileError(
+        "worker_died", sentence, "it may have wanted more memory than there is: look at the system's log"
+    )
 
 
 def _results(

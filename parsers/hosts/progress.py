@@ -60,9 +60,7 @@ class Meter:
     """Adds up the progress of hosts that are decoded one after the other, each on several threads.
 
     Args:
-        files: the hosts.
-        on_progress: called for every chunk.
-        is_cancelled: called as often.
+        on_progress, is_cancelled: called for every chunk.
     """
 
     def __init__(self, files: Sequence[HostFile], on_progress: OnProgress, is_cancelled: Callable[[], bool]) -> None:

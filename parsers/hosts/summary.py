@@ -64,17 +64,14 @@ class HostSummary:
     """What the overview and the op pages need of one host.
 
     Attributes:
-        host: name of the host.
         core_count, gpu_count: numbers of TensorCore and GPU planes.
         device: the device as the cores' planes describe it; None without a device plane.
-        table: time by op over the host's cores.
-        op_events: number of op events over the host's cores.
-        self_ps: self time of all ops.
-        total_ps: the cores' whole time, idle time included.
+        table, op_events: time by op, and number of op events, over the host's cores.
+        self_ps, total_ps: self time of all ops, and the cores' whole time, idle time included.
         duty: the duty cycle of each chip.
         programs: program id to the name of its HLO module.
-        steps: the steps that the host's cores share, None where there are none.
-        step_note: how steps were inferred, or why there are none.
+        steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
+            why there are none.
         host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
@@ -259,9 +256,18 @@ def _find_steps(
     """Each core's steps, where they come from, and what to say about them."""
     host_steps = _host_steps(cores, groups)
     marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
-    if any(len(steps) for steps in marked):
+    if any(map(len, marked)):
         return marked, "steps", ""
-    return _infer_steps(runs, marked)
+    busiest = markers.busiest_module(runs)
+    if busiest is None:
+        if not any(core.name for core in runs):
+            return marked, "modules", "no Steps line and no XLA Modules in this profile"
+        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
+    module, share = busiest
+    name = module.partition("(")[0]
+    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
+    note += f"{name} takes {100 * share:.1f}% of the modules' time"
+    return [markers.inferred_steps(core, module) for core in runs], "modules", note
 
 
 def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> Groups | None:
@@ -285,19 +291,6 @@ def _host_steps(cores: Sequence[Plane], groups: Groups | None) -> list[HostSteps
         HostSteps(group, numbers) if _has_markers(plane) else None
         for plane, group in zip(cores, groups.cores, strict=True)
     ]
-
-
-def _infer_steps(runs: Sequence[ModuleRuns], none: list[CoreSteps]) -> tuple[list[CoreSteps], StepSource, str]:
-    busiest = markers.busiest_module(runs)
-    if busiest is None:
-        if not any(core.name for core in runs):
-            return none, "modules", "no Steps line and no XLA Modules in this profile"
-        return none, "modules", "no Steps line, and no HLO module ran at least 3 times on every core"
-    module, share = busiest
-    name = module.partition("(")[0]
-    note = f"no Steps line: a step is taken as the time from one start of {name} to the next; "
-    note += f"{name} takes {100 * share:.1f}% of the modules' time"
-    return [markers.inferred_steps(core, module) for core in runs], "modules", note
 
 
 def _input_source(table: OpTable, side: HostSide, cores: Sequence[CoreSteps]) -> InputSource | None:

@@ -52,12 +52,10 @@ def op_details(op: TopOp, page: Overview, width: int, glyphs: Glyphs) -> list[Li
     ]
     if op in page.top_ops:
         rows.insert(0, ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"))
-    jump = [
-        fit([], width, glyphs),
-        fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs),
-        fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs),
-    ]
-    return [*lines, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
+    blank = fit([], width, glyphs)
+    in_ops = fit([("o ", "key"), ("shows it in tab 3, ops", "text")], width, glyphs)
+    on_timeline = fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")], width, glyphs)
+    return [*lines, blank, *labelled(rows, width, glyphs), blank, in_ops, on_timeline]
 
 
 def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list[Line]:
@@ -92,11 +90,8 @@ def step_details(step: Step, page: Overview, width: int, glyphs: Glyphs) -> list
             ("idle", duration(parts.idle_ps, glyphs.is_ascii)),
         ]
     if step.sparse_core is not None:
-        beside = step.sparse_core
-        words = (
-            f"{duration(beside.compute_ps, glyphs.is_ascii)} compute, {duration(beside.idle_ps, glyphs.is_ascii)} idle"
-        )
-        rows.append(("SparseCores beside", words))
+        times = (duration(ps, glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
+        rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))
     head = fit([("Step ", "dim"), (clean(step.name, glyphs.is_ascii), "strong")], width, glyphs)
     jump = [fit([], width, glyphs), fit([("o ", "key"), ("shows it in tab 4, timeline", "text")], width, glyphs)]
     return [head, fit([], width, glyphs), *labelled(rows, width, glyphs), *jump]
