@@ -117,9 +117,8 @@ def _akin(run: Measured, other: Measured, matched: set[int | None]) -> float:
     if _share(other, [op.program in _NO_NAME for op in other.ops]) >= LEAST_AKIN:
         return 1.0
     programs = {op.program for op in other.ops} | _NO_NAME
-    knows_origins = all(
-        _share(side, [bool(op.framework_op) for op in side.ops]) >= _LEAST_KNOWN for side in (run, other)
-    )
+    shares = (_share(side, [bool(op.framework_op) for op in side.ops]) for side in (run, other))
+    knows_origins = min(shares) >= _LEAST_KNOWN
     known = {key for op in other.ops if (key := _key(op, knows_origins)) is not None}
     keys = [_key(op, knows_origins) for op in run.ops]
     akin = [index in matched or op.program in programs or keys[index] in known for index, op in enumerate(run.ops)]

@@ -13,15 +13,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Generic, TextIO
@@ -148,7 +141,7 @@ def _results(
                 if future is not None:
                     running[future] = waiting.popleft()
             task.poll(board)
-            done, _ = wait(running, POLL_SECONDS, FIRST_COMPLETED)
+            done, _ = futures.wait(running, POLL_SECONDS, futures.FIRST_COMPLETED)
             for future in done:
                 index = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
@@ -188,7 +181,7 @@ def _processes(board: Board, workers: int) -> Executor | None:
     """Makes processes from scratch (a copy of this one would lack its threads); None where the system refuses."""
     try:
         _begin_tracking()
-        return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
+        return futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker, (board,))
     except (OSError, ImportError, NotImplementedError, ValueError):  # no semaphores here
         return None
 

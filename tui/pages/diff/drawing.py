@@ -20,14 +20,8 @@ from tpuprof.tui.pages.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.diff.words import MARKS, noise_words, per_unit, relative, signed
 from tpuprof.tui.report.fields import screen_columns, searched_texts
 
-VIEW_TITLES: dict[ViewName, str] = {
-    "ops": "Ops",
-    "categories": "Categories",
-    "time": "Where time goes",
-    "steps": "Steps",
-    "memory": "Memory",
-    "figures": "Figures",
-}
+_TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures")
+VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
 _SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
 
 
@@ -334,11 +328,8 @@ def histogram_lines(diff: Diff, width: int, glyphs: Glyphs) -> list[Line]:
         most = max(1, int(counts[1:-1].max()))
         eighths = [max(1, round(8 * number / most)) if number else 0 for number in counts[1:-1].tolist()]
         beyond = [f"{int(counts[index])} {word}" for index, word in ((0, "below"), (-1, "above")) if counts[index]]
-        spans: list[Span] = [
-            (f" {name:<{_LABEL - 2}} ", "dim"),
-            ("".join(glyphs.column[height] for height in eighths), "busy"),
-        ]
-        spans.append((f"  {', '.join(beyond)}", "warn"))
+        cells = "".join(glyphs.column[height] for height in eighths)
+        spans: list[Span] = [(f" {name:<{_LABEL - 2}} ", "dim"), (cells, "busy"), (f"  {', '.join(beyond)}", "warn")]
         lines.append(fit(spans, width, glyphs))
     first, last = duration(low, glyphs.is_ascii, 4), duration(high, glyphs.is_ascii, 4)
     gap = " " * max(1, room - len(first) - len(last))

@@ -177,11 +177,8 @@ def _table(page: HostsPage, order: Sequence[int], width: int, glyphs: Glyphs) ->
     levels_of = dict(zip(page.steps.rows, levels.tolist(), strict=True))
 
     def graph(row: int) -> Span:
-        return (
-            ("".join(glyphs.column[level] for level in levels_of[row]), "busy")
-            if row in levels_of
-            else (UNKNOWN, "dim")
-        )
+        heights = levels_of.get(row)
+        return (UNKNOWN, "dim") if heights is None else ("".join(glyphs.column[height] for height in heights), "busy")
 
     title = "late by step" if cells >= len("late by step") else "late"
     return [*shown, Column("", title, cells, each(graph), right=False)]

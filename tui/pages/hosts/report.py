@@ -38,11 +38,8 @@ def json(page: HostsPage, asked: Asked) -> str:
     unknown = {f"hosts[].{KEYS[name]}": why for name, why in page.unknown.items() if name in KEYS}
     if "parts_ps.input" in page.unknown:
         unknown["steps[].cores[].input"] = page.unknown["parts_ps.input"]
-    why = {
-        **figure_reasons(FIGURES),
-        **reasons(HOSTS.fields, "hosts[]", unknown),
-        **reasons(STEPS.fields, "steps[]", unknown),
-    }
+    why = figure_reasons(FIGURES) | reasons(HOSTS.fields, "hosts[]", unknown)
+    why |= reasons(STEPS.fields, "steps[]", unknown)
     return document(head("hosts", asked.run, [row.host for row in page.rows], page.warnings), body, why)
 
 

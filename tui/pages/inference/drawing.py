@@ -152,10 +152,8 @@ def _rows(page: InferencePage, width: int, glyphs: Glyphs) -> list[Line]:
     head = f" {'share':>6}  {'runs':>9}" + "".join(f"{name:>{_FIGURE}}" for name in heads)
     head += f"{'cores':>7}" if is_module and width >= WIDE else ""
     title = f"{kind.capitalize()}s"
-    lines = [
-        rule(title, width, glyphs, f"{count(len(page.rows))}, by time"),
-        fit([(f"{head}  {kind}", "dim")], width, glyphs),
-    ]
+    heading = rule(title, width, glyphs, f"{count(len(page.rows))}, by time")
+    lines = [heading, fit([(f"{head}  {kind}", "dim")], width, glyphs)]
     short = [row.name.partition("(")[0] for row in page.rows]
     for row, name in zip(page.rows, short, strict=True):
         sizes = [row.average_ps, *(row.percentiles_ps[place] for place in shown), row.maximum_ps]

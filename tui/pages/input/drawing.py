@@ -175,11 +175,9 @@ def wait_graph(steps: Sequence[StepWait], width: int, height: int, glyphs: Glyph
 def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, width: int, glyphs: Glyphs) -> Line:
     """One line on a step: the one under the cursor, else the one that waits most."""
     step = steps[index]
-    spans: list[Span] = [
-        (" step " if is_cursor else " worst: step ", "dim"),
-        (clean(step.name, glyphs.is_ascii), "strong"),
-        (f"  {duration(step.duration_ps, glyphs.is_ascii)}", "strong"),
-    ]
+    name, time = clean(step.name, glyphs.is_ascii), duration(step.duration_ps, glyphs.is_ascii)
+    head = " step " if is_cursor else " worst: step "
+    spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if step.wait_ps is None:
         return fit([*spans, (", waiting for input unknown", "dim")], width, glyphs)
     if step.core is None:

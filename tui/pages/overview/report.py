@@ -77,19 +77,12 @@ def _step_rows(time: StepTime | None) -> list[tuple[str, str]]:
 
 def _findings(findings: Sequence[Finding]) -> list[str]:
     """A table of the findings, and below what each rests on."""
-    rows = (
-        (
-            str(rank),
-            finding.title,
-            fields.worth(finding, False),
-            percent(100 * finding.worth_fraction),
-            finding.place.tab,
-        )
-        for rank, finding in enumerate(findings, 1)
-    )
+    rows, numbered = [], []
+    for rank, finding in enumerate(findings, 1):
+        share = percent(100 * finding.worth_fraction)
+        rows.append((str(rank), finding.title, fields.worth(finding, False), share, finding.place.tab))
+        numbered.append(f"{rank}. {' '.join(map(escaped, (*finding.evidence, finding.basis)))}")
     head = ("", "finding", fields.findings_heading(findings), "share", "where")
-    below = (" ".join(map(escaped, (*finding.evidence, finding.basis))) for finding in findings)
-    numbered = [f"{rank}. {words}" for rank, words in enumerate(below, 1)]
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *numbered]
 
 

@@ -133,11 +133,9 @@ def step_detail(steps: Sequence[Step], cursor: int | None, width: int, glyphs: G
     ratio = f"{significant(times)}{glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
         return fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")], width, glyphs)
-    spans: list[Span] = [
-        (" step " if cursor is not None or len(steps) == 1 else " slowest: step ", "dim"),
-        (name, "strong"),
-        (f"  {duration(step.duration_ps, glyphs.is_ascii)}", "strong"),
-    ]
+    head = " step " if cursor is not None or len(steps) == 1 else " slowest: step "
+    time = duration(step.duration_ps, glyphs.is_ascii)
+    spans: list[Span] = [(head, "dim"), (name, "strong"), (f"  {time}", "strong")]
     if len(steps) > 1:
         spans.append((f", {ratio} median", "bad" if times >= SLOW else "dim"))
     for part in _by_excess(steps, index) if step.breakdown is not None else ():

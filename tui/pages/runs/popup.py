@@ -135,12 +135,10 @@ class RunsPopup(Popup):
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._filter_line(len(listed), width)]
         body = drawing.list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
-        lines += [on_panel(line) for line in body]
+        lines += map(on_panel, body)
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += [
-                on_panel(line) for line in drawing.detail_lines(listed[cursor] if listed else None, width, glyphs)
-            ]
+            lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, width, glyphs))
         return lines[:count]
 
     @staticmethod
