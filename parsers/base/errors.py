@@ -30,6 +30,9 @@ class ProfileError(Exception):
         self.hint = hint
         self.exit_code = exit_code
 
+    def __reduce__(self) -> tuple[object, ...]:  # processes exchange it
+        return ProfileError, (self.code, self.sentence, self.hint, self.exit_code)
+
 
 class Cancelled(Exception):
     """The caller asked to stop the work; nothing is wrong with the input."""

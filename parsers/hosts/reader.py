@@ -18,13 +18,12 @@ from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
-from tpuprof.parsers.hosts.progress import Meter, OnProgress, PoolMeter, Watch
+from tpuprof.parsers.hosts.progress import Meter, OnProgress, Watch
 from tpuprof.parsers.hosts.summary import HostSummary, needed_bytes, summarise
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
-    from tpuprof.parsers.hosts.pool import Task
-    from tpuprof.parsers.hosts.work import Failure
+    from tpuprof.parsers.hosts.pool import PoolMeter, Task
 
 _EXECUTOR_WINDOW = 2
 """How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
@@ -86,20 +85,22 @@ class HostReader:
         chosen = [files[index] for index in todo]
         workers = worker_count(chosen)
         if self._executor is None and self._scheduler is None and workers < 2:
-            meter = Meter(files, self._on_progress, self._is_cancelled)
+            meter_here = Meter(files, self._on_progress, self._is_cancelled)
             for index in todo:
-                meter.begin(index)
-                yield index, _read(files[index], meter)
+                meter_here.begin(index)
+                yield index, _read(files[index], meter_here)
             return
-        tally = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
-        for place, outcome in self._over_workers(chosen, workers, tally):
-            tally.done(place)
-            yield todo[place], outcome if isinstance(outcome, HostSummary) else outcome.error
-        tally.poll(None)
+        from tpuprof.parsers.hosts.pool import PoolMeter  # noqa: PLC0415 - for several hosts
+
+        meter = PoolMeter(files, todo, self._on_progress, self._is_cancelled)
+        for place, outcome in self._over_workers(chosen, workers, meter):
+            meter.done(place)
+            yield todo[place], outcome
+        meter.poll(None)
 
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
-    ) -> Iterator[tuple[int, HostSummary | Failure]]:
+    ) -> Iterator[tuple[int, HostSummary | ProfileError]]:
         from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
 
         task = Task(summarise_file, files, meter.poll)
@@ -109,7 +110,9 @@ class HostReader:
             yield from over_executor(task, self._executor, _EXECUTOR_WINDOW * available_cores())
         else:
             task = replace(task, threads=max(1, min(decoding_threads(), available_cores() // workers)))
-            yield from over_processes(task, workers, lambda file: _read_here(file, meter))
+            yield from over_processes(
+                task, workers, lambda file: _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
+            )
 
     def _sharing(self, summary: HostSummary) -> HostSummary:
         """Replaces a summary's metadata by equal metadata that is kept already."""
@@ -137,15 +140,7 @@ def _read(file: HostFile, meter: Meter) -> HostSummary | ProfileError:
         return error
 
 
-def _read_here(file: HostFile, meter: PoolMeter) -> HostSummary | Failure:
-    """Reads a host in this process because no other can be started."""
-    from tpuprof.parsers.hosts.work import Failure  # noqa: PLC0415 - for several hosts
-
-    outcome = _read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
-    return outcome if isinstance(outcome, HostSummary) else Failure.of(outcome)
-
-
-def _over_dask(task: Task[HostSummary], scheduler: str) -> Iterator[tuple[int, HostSummary | Failure]]:
+def _over_dask(task: Task[HostSummary], scheduler: str) -> Iterator[tuple[int, HostSummary | ProfileError]]:
     from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
 
     files = [replace(file, path=_absolute(file.path)) for file in task.files]

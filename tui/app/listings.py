@@ -159,7 +159,7 @@ def header_lines(heading: Heading, situation: Situation, width: int, glyphs: Gly
 
 
 def _place(heading: Heading, width: int, glyphs: Glyphs) -> AnyLine:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     left: list[AnySpan] = [(f" {APP_NAME}  ", "bar.dim")] if width >= 70 else [(" ", "bar")]
     room = width - 1
     name = cut_middle(clean(heading.run, ascii_only), max(8, min(48, room - cells(left))), glyphs)

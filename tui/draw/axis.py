@@ -172,7 +172,7 @@ def _draw_step(row: Canvas, edges: Int64s, step: StepSpan, glyphs: Glyphs) -> No
         row.put(0, begin, sign, "dim")
     if step.end_ps < high:
         row.put(0, end, sign, "dim")
-    name = clean(step.name[:40], glyphs.name == "ascii")
+    name = clean(step.name[:40], glyphs.is_ascii)
     for text in (f" step {name} ", f" {name} "):
         if step.name and len(text) <= end - begin - 1:
             row.put(0, begin + 1, text, "dim")

@@ -19,10 +19,10 @@ def small_bar(share: float, width: int, glyphs: Glyphs) -> tuple[str, str]:
     """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
     eighths = max(1, round(min(1.0, share) * width * 8)) if share > 0 else 0
     full, rest = divmod(eighths, 8)
-    if glyphs.name == "ascii" and rest < _ASCII_LEAST:
+    if glyphs.is_ascii and rest < _ASCII_LEAST:
         rest = 0 if full or not rest else _ASCII_LEAST
     filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
-    empty = "." if glyphs.name == "ascii" else glyphs.horizontal
+    empty = "." if glyphs.is_ascii else glyphs.horizontal
     return filled, empty * (width - len(filled))
 
 

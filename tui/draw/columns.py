@@ -44,7 +44,7 @@ def step_time_card(time: StepTime | None, glyphs: Glyphs, gap: str = " ") -> lis
     """
     if time is None:
         return [[(" STEP TIME", "dim")], [(f" {UNKNOWN}", "dim")], [(" see the notes", "dim")]]
-    ascii_only, inferred = glyphs.name == "ascii", time.source != "steps"
+    ascii_only, inferred = glyphs.is_ascii, time.source != "steps"
     low, high = duration(time.minimum_ps, ascii_only), duration(time.maximum_ps, ascii_only)
     return [
         [(" STEP TIME ", "dim"), ("inferred" if inferred else "median", "warn" if inferred else "dim")],
@@ -140,7 +140,7 @@ def names_line(
         column = columns.column_of(index)
         if column is None:
             continue
-        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.name == "ascii")
+        text = ("" if key == "dim" else glyphs.up) + clean(names[index], glyphs.is_ascii)
         begin = max(0, min(column * columns.pitch(width), room - len(text)))
         around = row.cells[0][max(0, begin - 1) : begin + len(text) + 1]
         if len(text) <= room and all(cell == " " for cell in around):

@@ -154,7 +154,7 @@ def wrap(
     """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much."""
     lead = line_width(tuple(first))
     pieces = textwrap.wrap(
-        clean(text, glyphs.name == "ascii"),
+        clean(text, glyphs.is_ascii),
         max(lead + 8, width),
         initial_indent=" " * lead,
         subsequent_indent=" " * (lead if indent is None else indent),

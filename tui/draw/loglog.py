@@ -129,7 +129,7 @@ def _marker(scene: Scene, points: Sequence[Point], place: int, glyphs: Glyphs) -
 
 def _draw_roofs(canvas: _Canvas, scene: Scene, glyphs: Glyphs) -> list[set[Cell]]:
     """Draws the roofs, the first one last and strongest, and the first ridge's way down; each roof's slope's cells."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     lines: list[tuple[dict[Cell, str], StyleKey]] = []
     slopes: list[set[Cell]] = []
     flat = () if scene.peak is None else (Slope("", math.inf),)
@@ -237,14 +237,14 @@ def _number(log: float) -> str:
 
 def _roof_words(slope: Slope, glyphs: Glyphs) -> list[str]:
     """A roof's name with its bandwidth, and without."""
-    name = cut(clean(slope.name, glyphs.name == "ascii").strip(), 16, glyphs)
+    name = cut(clean(slope.name, glyphs.is_ascii).strip(), 16, glyphs)
     figure = byte_rate(10**slope.log) if 6 <= slope.log < 18 else f"{_rate(slope.log)} "
     return [f"{name} {figure}B/s".strip(), *([name] if name else [])]
 
 
 def _draw_axes(canvas: _Canvas, axes: Axes, glyphs: Glyphs) -> None:
     """Both axes with a tick a decade, figures where they do not touch, and the lower axis's title."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     bottom = TOP + axes.rows
     for row in range(axes.rows):
         canvas.put(TOP + row, LEFT - 1, glyphs.vertical, "rule")
@@ -285,7 +285,7 @@ def _draw_labels(canvas: _Canvas, scene: Scene, slopes: Sequence[set[Cell]], gly
     if ridge is not None:
         column = math.floor(axes.column(ridge) + 0.5)
         crossing = canvas.cells[TOP + axes.rows][LEFT + column] == "┬"
-        sign = "+" if glyphs.name == "ascii" else "┼" if crossing else "┴"
+        sign = "+" if glyphs.is_ascii else "┼" if crossing else "┴"
         canvas.put(TOP + axes.rows, LEFT + column, sign, "strong")
         word = f"ridge {intensity(10**ridge) if -3 <= ridge < 9 else _number(ridge)}"
         beside = [(axes.rows - 1, column + 2), (axes.rows - 1, column - 1 - len(word))]

@@ -103,6 +103,11 @@ class Glyphs:
     dot: str
     letters: bool
 
+    @property
+    def is_ascii(self) -> bool:
+        """Whether it has no character but those of ASCII."""
+        return self.name == "ascii"
+
 
 BLOCK = Glyphs(
     name="block",

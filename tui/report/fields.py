@@ -178,8 +178,12 @@ def attribute(
     name: str = "",
     words: Callable[[Any], str | None] | None = None,
 ) -> Figure[Any]:
-    """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key."""
-    return Figure(key, unit, attrgetter(name or key), meaning, null, heading, short, words)
+    """A figure that is an attribute of its source, with the dotted name `name`, else with that of its key.
+
+    What has ``_ms`` in its key is stored in ``_ps``, an object of several such figures without either.
+    """
+    stored = key.removesuffix("_ms") if unit.parts else f"{key[:-2]}ps" if key.endswith("_ms") else key
+    return Figure(key, unit, attrgetter(name or stored), meaning, null, heading, short, words)
 
 
 def column(name: str, index: int | None = None) -> Reader[Any]:
@@ -391,7 +395,7 @@ def screen_columns(
 def _cells(
     quantity: Field[Source], look: OnScreen[Source], source: Source, glyphs: Glyphs, rows: Sequence[int]
 ) -> list[Span]:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     words, style = look.words or quantity.unit.words, look.style
     values = _values(quantity, source, rows)
     texts = [words(value, ascii_only) for value in values]

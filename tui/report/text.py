@@ -41,7 +41,18 @@ def page_text(lines: Callable[[int], Sequence[Line]], look: Look) -> str:
 
 def page_heading(title: str, hosts: Sequence[str], width: int, glyphs: Glyphs) -> Line:
     """The first line of a page: its title, and the hosts that it covers by name, or how many these are."""
-    return heading(title, counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts), width, glyphs)
+    return heading(title, covered(hosts), width, glyphs)
+
+
+def covered(hosts: Sequence[str]) -> str:
+    """The hosts that a page covers by name, or how many these are."""
+    return counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts)
+
+
+def titled_text(title: str, right: str, draw: Callable[[int, Glyphs], Sequence[Line]], look: Look) -> str:
+    """A page as text under a heading; `draw` draws it in so many cells."""
+    glyphs = look.glyphs
+    return page_text(lambda width: [heading(title, right, width, glyphs), *draw(width, glyphs)], look)
 
 
 def heading(title: str, right: str, width: int, glyphs: Glyphs) -> Line:
@@ -60,7 +71,7 @@ def fit_for_cells(text: str, glyphs: Glyphs) -> str:
 
 
 def _is_one_cell(char: str, glyphs: Glyphs) -> bool:
-    if char.isascii() or glyphs.name == "ascii":
+    if char.isascii() or glyphs.is_ascii:
         return char.isascii()
     return unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
 

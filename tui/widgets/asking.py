@@ -76,7 +76,7 @@ class Asker(Popup):
         """The text with the cursor in it; of a long one the part before the cursor, and what fits of the rest."""
         text, cursor = self.editor.text, self.editor.cursor
         parts = text[:cursor], text[cursor : cursor + 1], text[cursor + 1 :]
-        before, under, after = (clean(part, self.look.glyphs.name == "ascii") for part in parts)
+        before, under, after = (clean(part, self.look.glyphs.is_ascii) for part in parts)
         room = max(1, width - 4)
         before = before[max(0, len(before) - room) :]
         after = after[: room - len(before)]

@@ -62,7 +62,7 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
 
 def message_line(text: str, width: int, glyphs: Glyphs, key: AnyKey = "bar") -> AnyLine:
     """The footer while it says something."""
-    words = clean(text, glyphs.name == "ascii")
+    words = clean(text, glyphs.is_ascii)
     return pad([(" " + cut_middle(words, width - 2, glyphs), key)], width, "bar")
 
 
@@ -70,7 +70,7 @@ def prompt_line(text: str, found: str, width: int, glyphs: Glyphs) -> AnyLine:
     """The footer while a search is typed: the text, a cursor, what it finds so far."""
     room = max(8, width - len(found) - 28)
     shown = text if len(text) < room else glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.name == "ascii"), "input"), ("_", "bar.key")]
+    left: list[AnySpan] = [(" /", "bar.key"), (clean(shown, glyphs.is_ascii), "input"), ("_", "bar.key")]
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, width - cells(left) - cells(right))

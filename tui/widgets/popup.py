@@ -283,7 +283,7 @@ class FilteredPopup(Popup):
 
     def filter_line(self, found: str, width: int) -> AnyLine:
         """The filter, and how much it finds."""
-        text = clean(self.filter, self.look.glyphs.name == "ascii")
+        text = clean(self.filter, self.look.glyphs.is_ascii)
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
         spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
         return pad(spans, width, "panel")
@@ -374,7 +374,7 @@ class Chooser(FilteredPopup, Generic[T]):
         self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
     ) -> AnyLine:
         glyphs = self.look.glyphs
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
         first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]

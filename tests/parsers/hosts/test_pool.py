@@ -25,11 +25,11 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
-from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes
-from tpuprof.parsers.hosts.progress import Meter, PoolMeter, Progress, Watch
+from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.hosts.progress import Meter, Progress, Watch
 from tpuprof.parsers.hosts.reader import summarise_file
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.hosts.work import Board, Failure, do_work
+from tpuprof.parsers.hosts.work import Board, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import session as session_module
 from tpuprof.parsers.session.session import Session
@@ -113,7 +113,7 @@ def ends_itself(path: str, host: str, watch: Watch, threads: int) -> int:
     return threads
 
 
-def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | Failure]:
+def outcomes(folder: Path, work: Callable[[str, str, Watch, int], int]) -> dict[str, int | ProfileError]:
     """What comes of some work over two processes."""
     found = files(folder)
     meter = PoolMeter(found, range(len(found)), lambda _: None, lambda: False)
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_is_one_failed_host(tmp_path: Path, two_workers: None
     found = outcomes(logdir(tmp_path, 5), ends_itself)
     dead, starved = found.pop("host1"), found.pop("host2")
     assert found == {"host0": 1, "host3": 1, "host4": 1}
-    assert isinstance(dead, Failure) and isinstance(starved, Failure)
+    assert isinstance(dead, ProfileError) and isinstance(starved, ProfileError)
     assert "host1" in dead.sentence and "ended from outside" in dead.sentence
     assert "host2" in starved.sentence and "memory" in starved.sentence
 

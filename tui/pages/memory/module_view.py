@@ -177,7 +177,7 @@ class BuffersView:
         buffer = self.buffer
         if buffer is None:
             return fit([], width, glyphs)
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         where = buffer.framework_op or buffer.shape or ""
         head = f" {clean(buffer.name, ascii_only)}"
         where = cut_middle(clean(where, ascii_only), width - len(head) - 2, glyphs)

@@ -96,7 +96,7 @@ class ScanScreen(Screen[None]):
 
     def _draw_page(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
-        name = cut_middle(clean(self._log_name, glyphs.name == "ascii"), max(8, width - 12), glyphs)
+        name = cut_middle(clean(self._log_name, glyphs.is_ascii), max(8, width - 12), glyphs)
         lines: list[AnyLine] = [((" " * width, "text"),)] * max(0, height // 2 - 2)
         lines.append(pad([("  reading ", "dim"), (name, "strong")], width, "text"))
         lines.append(pad(progress_spans(self._progress, self._total, width, glyphs), width, "text"))

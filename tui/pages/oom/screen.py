@@ -204,7 +204,7 @@ class TriageScreen(PageScreen):
     def _what_if(self) -> None:
         """Begins to try, or goes back to the advice; what is ticked stays ticked."""
         if not self.triage.toggles:
-            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.name == "ascii")
+            self.flash = clean(why_nothing_to_try(self.triage), self.look.glyphs.is_ascii)
             return
         if self.trial is None:
             self.trial = self._try(self.triage, frozenset())
@@ -259,7 +259,7 @@ class TriageScreen(PageScreen):
         excerpt = self._excerpt(self.row)
         if excerpt is None:
             source = self.triage.need.buffers[self.row.buffers[0]].source if self.row is not None else None
-            named = clean(source or "", self.look.glyphs.name == "ascii")
+            named = clean(source or "", self.look.glyphs.is_ascii)
             self.flash = f"{named} is not on this machine." if source else "No source line is known for it."
             return
         line = excerpt.first_line + excerpt.marked

@@ -48,7 +48,7 @@ class _Card:
         """A name, and below it what it is, with the letter of its class."""
         self.lines += wrap(name, self.width, "strong", self.glyphs)
         letter: list[Span] = [(f"{CLASS_LETTER[kind]} ", CLASS_STYLE[kind])] if kind is not None else []
-        text = f" {self.glyphs.dot} ".join(clean(word, self.glyphs.name == "ascii") for word in words)
+        text = f" {self.glyphs.dot} ".join(clean(word, self.glyphs.is_ascii) for word in words)
         self.lines.append(fit([*letter, (text, "dim")], self.width, self.glyphs))
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
@@ -239,7 +239,7 @@ def _source(card: _Card, details: OpDetails, excerpt: SourceExcerpt | None) -> N
 
 def machine_line(page: OpsPage, width: int, glyphs: Glyphs) -> Line:
     """What the ops ran on, and the device's peaks."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     peaks = page.peaks
     parts = [clean(page.device_type or "device unknown", ascii_only), f"{page.core_count} cores"]
     if peaks.flops_per_second is not None:

@@ -88,7 +88,7 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, wi
         if row.instruction is None:
             words = f"{before}+ {count(row.hidden)} more"
             return fit([mark, (f"{words:<{width - 1}}", "cursor" if selected else "dim")], width, glyphs)
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         shape = f"  {clean(row.instruction.shape, ascii_only)}"
         name = f"{before}{sign} {clean(row.instruction.name, ascii_only)}"
         return fit([mark, (name, under), (shape, "cursor" if selected else "dim")], width, glyphs)
@@ -108,11 +108,11 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, wi
         spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
     if width >= WIDE:
         number = int(tree.occurrences[node]) if tree.kind[node] in ("op", "duplicates") else None
-        average = duration(int(tree.time_ps[node]) / number, glyphs.name == "ascii") if number else ""
+        average = duration(int(tree.time_ps[node]) / number, glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
     room = max(8, width - line_width(tuple(spans)))
     kind, text = tree.kind[node], tree.name[node]
-    text = clean(short_program(text, glyphs) if kind == "program" else text, glyphs.name == "ascii")
+    text = clean(short_program(text, glyphs) if kind == "program" else text, glyphs.is_ascii)
     name = cut_middle(f"{'  ' * row.depth}{sign} {text}", room, glyphs)
     key: StyleKey = "cursor" if selected else "strong" if kind in ("program", "category") else "text"
     return fit([*spans, (f"{name:<{room}}", key)], width, glyphs)

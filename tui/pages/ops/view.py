@@ -146,7 +146,7 @@ class OpsTab(Tab):
         glyphs, pages = self.look.glyphs, self._pages
         if pages is None:
             return state_lines(self._state, width, height, glyphs)
-        headline = clean(f" {pages.profile.headline}", glyphs.name == "ascii")
+        headline = clean(f" {pages.profile.headline}", glyphs.is_ascii)
         lines = [fit([(headline, "text")], width, glyphs)]
         if height >= TALL:
             lines = wrap(pages.profile.headline, width - 1, "text", glyphs, [(" ", "text")])[:2]

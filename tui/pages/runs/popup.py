@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import newest_first
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.pages.runs.drawing import (
-    DETAIL_LINES,
-    LEAST_ROWS,
-    ORDERS,
-    RunOrder,
-    detail_lines,
-    list_lines,
-    matching,
-    ordered,
-)
+from tpuprof.tui.pages.runs import drawing
+from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import pad
@@ -73,12 +65,8 @@ class RunsPopup(FilteredPopup):
         self._closed = closed
         self._marked = marked
         self.order: RunOrder = "time"
-        self._cursor_path = ""
-        rows = self.list_rows()
-        first = shown.path if shown is not None else ""
-        self._cursor_path = first if any(row.run.path == first for row in rows) else rows[0].run.path if rows else ""
-
-    # --- the rows
+        paths = [run.path for run in self._runs]
+        self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
 
     def list_rows(self) -> list[RunRow]:
         """The rows that match the filter, in order."""
@@ -87,7 +75,7 @@ class RunsPopup(FilteredPopup):
             RunRow(run, self._facts(run), place == 0, run == self._shown, letter if run == self._marked else "")
             for place, run in enumerate(self._runs)
         ]
-        return matching(ordered(rows, self.order), self.filter, self._now())
+        return drawing.matching(drawing.ordered(rows, self.order), self.filter, self._now())
 
     def _letter(self) -> str:
         """What the marked run is beside the one under the cursor: A, the older of the two, or B."""
@@ -107,8 +95,6 @@ class RunsPopup(FilteredPopup):
     def cursor_in(self, rows: Sequence[RunRow]) -> int:
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
         return next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
-
-    # --- how it looks
 
     def row_count(self) -> int:
         """The filter, headings, the rows and the lines below them; the same with a filter, so that the panel stays."""
@@ -134,11 +120,10 @@ class RunsPopup(FilteredPopup):
         top = centred_top(cursor, len(listed), room)
         glyphs, now = self.look.glyphs, self._now()
         lines = [self._first_line(len(listed), width)]
-        body = list_lines(listed, cursor, top, room, self.order, now, width, glyphs)
-        lines += [on_panel(line) for line in body]
+        lines += map(on_panel, drawing.list_lines(listed, cursor, top, room, self.order, now, width, glyphs))
         lines += [((" " * width, "panel"),)] * (2 + room - len(lines))
         if room + 2 < count:
-            lines += [on_panel(line) for line in detail_lines(listed[cursor] if listed else None, width, glyphs)]
+            lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, width, glyphs))
         return lines[:count]
 
     @staticmethod
@@ -152,13 +137,11 @@ class RunsPopup(FilteredPopup):
         if not self.is_typing and not self.filter:
             words = f"{counted(count, 'run')}, by {_NAMES[self.order]}; * is the newest"
             if self._marked is not None:
-                name = clean(self._marked.name, self.look.glyphs.name == "ascii")
+                name = clean(self._marked.name, self.look.glyphs.is_ascii)
                 words = f"{name}: d on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
         return self.filter_line(f"{shown:,} of {count:,}", width)
-
-    # --- keys and mouse
 
     def press(self, key: str, character: str | None) -> None:
         """One key."""

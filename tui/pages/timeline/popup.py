@@ -182,7 +182,7 @@ class Measured(Popup):
         return pad(self._cells("  ", "name", "track", figures, width, "panel.dim"), width, "panel")
 
     def _line(self, number: int, width: int) -> AnyLine:
-        ascii_only = self.look.glyphs.name == "ascii"
+        ascii_only = self.look.glyphs.is_ascii
         mark = self.look.glyphs.mark if number == self.cursor else " "
         key: AnyKey = "panel.cursor" if number == self.cursor else "panel"
         if self._by_track:

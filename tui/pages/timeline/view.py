@@ -268,7 +268,7 @@ class TimelineTab(Tab):
             "fold_all": view.fold_all,
             "pin": view.pin,
             "by_busy": view.sort,
-            "gap": lambda: view.next_gap(by, self.look.glyphs.name == "ascii"),
+            "gap": lambda: view.next_gap(by, self.look.glyphs.is_ascii),
             "step": lambda: view.next_step(by),
             "event": lambda: view.next_event(by),
             "follow": lambda: view.follow(by),

@@ -42,7 +42,7 @@ def buffer_card(page: SpaceMemory, row: int, width: int, glyphs: Glyphs, point: 
     """
     if not 0 <= row < len(page.stays):
         return [fit([("no buffer", "dim")], width, glyphs)]
-    ascii_only, buffer = glyphs.name == "ascii", page.buffers[row]
+    ascii_only, buffer = glyphs.is_ascii, page.buffers[row]
     kind = f"{CATEGORY_PHRASES[buffer.category]} {glyphs.dot} {clean(buffer.opcode or 'opcode unknown', ascii_only)}"
     lines = [*wrap(buffer.name, width, "strong", glyphs), fit([(kind, "dim")], width, glyphs)]
     lines += _sizes(page, buffer, width, glyphs)
@@ -154,7 +154,7 @@ def _stay_bar(begin: float, end: float, room: int, width: int, glyphs: Glyphs) -
     cells = max(1, round((end - begin) * room))
     cells = min(cells, room - first)
     filled = small_bar(1.0, cells, glyphs)[0]
-    light = "." if glyphs.name == "ascii" else glyphs.horizontal
+    light = "." if glyphs.is_ascii else glyphs.horizontal
     spans = [
         (" " * LABEL, "text"),
         (light * first, "rule"),

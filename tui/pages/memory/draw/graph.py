@@ -340,7 +340,7 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, width: int, 
     """
     if not len(rows):
         return fit([], width, glyphs)
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     stays = page.stays
     born, last = max(0, int(stays.born[rows].min())), min(int(stays.dies[rows].max()), page.points) - 1
     parts = "parts of it " if len(rows) > 1 else ""

@@ -46,7 +46,7 @@ def headroom_style(page: SpaceMemory) -> StyleKey:
 
 
 def _title_line(page: SpaceMemory, title: str, width: int, glyphs: Glyphs) -> Line:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     name, space = clean(title or str(page.module), ascii_only), clean(page.name, ascii_only)
     size = "unknown" if page.capacity is None else limit_size(page.capacity.size_bytes)
     note = clean(page.unknown.get("capacity", "") if page.capacity is None else page.capacity.source, ascii_only)

@@ -236,7 +236,7 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
         signs = np.where(lower != upper, glyphs.column[4], np.where(lower == FREE, " ", glyphs.full)).tolist()
     for label in labels:
         room = label.cells - 2
-        words = cut(clean(label.text, glyphs.name == "ascii"), room, glyphs)
+        words = cut(clean(label.text, glyphs.is_ascii), room, glyphs)
         for cell, character in enumerate(words, label.begin + 1):
             if lower[cell] == upper[cell]:
                 signs[cell] = character

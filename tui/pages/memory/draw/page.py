@@ -183,7 +183,7 @@ def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> lis
     if not page.warnings or height < ROOMY:
         return []
     more = len(page.warnings) - 1
-    words = clean(page.warnings[0], glyphs.name == "ascii") + (f" (and {more} more)" if more else "")
+    words = clean(page.warnings[0], glyphs.is_ascii) + (f" (and {more} more)" if more else "")
     return [fit([(" ! ", "warn"), (words, "text")], width, glyphs)]
 
 

@@ -175,7 +175,7 @@ def fact_lines(
     Args:
         place: its index, and how many there are.
     """
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     index, many = place
     head: list[Span] = [(f" {clean(allocator.label, ascii_only)}", "strong")]
     if many > 1:
@@ -286,7 +286,7 @@ def reading_line(
     allocator: AllocatorProfile, shown: Scene, cursor: int | None, width: int, glyphs: Glyphs, band: Band | None = None
 ) -> Line:
     """The figures of the cursor's column (the event with most in use there), or of the peak."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     event = allocator.peak_index if cursor is None else int(shown.event[cursor])
     used = int(in_use(allocator, event, event + 1)[0])
     time_ps = int(allocator.time_ps[event])

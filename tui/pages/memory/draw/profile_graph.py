@@ -197,12 +197,12 @@ def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyp
     cells[peak] = (glyphs.up, "bad")
     if cursor is not None:
         cells[cursor] = (glyphs.up, "mark")
-    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.name == "ascii" else "└", "rule"), *joined(cells))
+    return ((" " * (AXIS - 1), "text"), ("+" if glyphs.is_ascii else "└", "rule"), *joined(cells))
 
 
 def time_row(shown: Scene, width: int, glyphs: Glyphs) -> Line:
     """Round instants of the trace's clock."""
-    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.name == "ascii")
+    marked = ticks(int(shown.edges[0]), int(shown.edges[-1]), 0, shown.cells, glyphs.is_ascii)
     return fit([("time".rjust(AXIS - 1) + " ", "dim"), *tick_line(marked, shown.edges, glyphs)], width, glyphs)
 
 
@@ -233,7 +233,7 @@ def _name_run(runs: ModuleRuns, row: int, shown: Scene, cells: list[tuple[str, K
     low, high = int(shown.edges[0]), int(shown.edges[-1]) - 1
     first, last = cells_at(shown.edges, (max(run.start_ps, low), min(run.end_ps, high)))
     room = last - first - 1
-    name = clean(run.name.partition("(")[0], glyphs.name == "ascii")
+    name = clean(run.name.partition("(")[0], glyphs.is_ascii)
     if room < min(6, len(name)):
         return
     for cell, letter in enumerate(cut(name, room, glyphs), first + 1):

@@ -134,7 +134,7 @@ def list_heading(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Glyp
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
     right = f"sort: {listed.order}"
     if listed.wanted:
-        wanted = clean(listed.wanted, glyphs.name == "ascii")
+        wanted = clean(listed.wanted, glyphs.is_ascii)
         right = f"with {cut_middle(wanted, 20, glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
     return rule(f"{what} {where} ({number})", width, glyphs, right)
 

@@ -201,7 +201,7 @@ def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> 
 def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
     """The other modules there are, for `--module`."""
     lines = [fit([(f"Modules ({len(page.modules)}), the largest HBM peak first", "title")], width, glyphs)]
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     for module in page.modules[:_MOST_MODULES]:
         peaks = (f"{space_name(space)} {binary_size(peak)}" for space, peak in sorted(module.peaks.items()) if peak)
         words = clean(module.problem, ascii_only) if module.problem else "  ".join(peaks)

@@ -70,7 +70,7 @@ def toggle_lines(
         saving = 0
         if trial is not None:
             saving = (trial.estimate.saved_by if is_on else trial.alone).get(toggle.key, 0)
-        words = clean(toggle.title, glyphs.name == "ascii")
+        words = clean(toggle.title, glyphs.is_ascii)
         count = len(toggle.buffers)
         tail = f"{count} buffer{'s' * (count != 1)}"
         here = index == cursor
@@ -136,7 +136,7 @@ def _brief(advice: Advice, width: int, glyphs: Glyphs) -> list[Line]:
     """What to do in one line."""
     if not advice.how:
         return []
-    words = cut(clean(advice.how, glyphs.name == "ascii"), width - _LEAD, glyphs)
+    words = cut(clean(advice.how, glyphs.is_ascii), width - _LEAD, glyphs)
     return [fit([(" " * _LEAD, "text"), (words, "dim")], width, glyphs)]
 
 
@@ -169,11 +169,11 @@ def _long_title(triage: Triage, index: int, width: int, glyphs: Glyphs, selected
 
 
 def _words(advice: Advice, glyphs: Glyphs) -> str:
-    return clean(advice.sentence, glyphs.name == "ascii")
+    return clean(advice.sentence, glyphs.is_ascii)
 
 
 def _source(advice: Advice, glyphs: Glyphs) -> str:
-    return clean(os.path.basename(advice.source or ""), glyphs.name == "ascii")
+    return clean(os.path.basename(advice.source or ""), glyphs.is_ascii)
 
 
 def _saving(value: int | None) -> str:

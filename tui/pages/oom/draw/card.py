@@ -49,7 +49,7 @@ def buffer_card(
         lines += wrap(row.title, width, "strong", glyphs)
         lines += _listed(triage, row.buffers, width, glyphs)
         lines += [fit([], width, glyphs), fit([("The largest of them", "title")], width, glyphs)]
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     lines += wrap(instruction_of(buffer) or short_shape(buffer.shape), width, "strong", glyphs)
     words = [CATEGORY_PHRASES[buffer.category], buffer.opcode]
     facts = f" {glyphs.dot} ".join(clean(word, ascii_only) for word in words if word)
@@ -157,7 +157,7 @@ def _place(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:
-    lines, ascii_only = [], glyphs.name == "ascii"
+    lines, ascii_only = [], glyphs.is_ascii
     for index in indices[:_MOST_LISTED]:
         buffer = triage.need.buffers[index]
         head = f"{clean(short_shape(buffer.shape), ascii_only)}  "

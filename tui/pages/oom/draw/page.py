@@ -138,7 +138,7 @@ def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs
     Args:
         index: of the error among `total`.
     """
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
     facts = [KIND_WORDS[triage.kind]]
     if triage.device:
@@ -172,7 +172,7 @@ def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs
 def _remarks(triage: Triage, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
     """What to know before the figures: the error's own words where there are no figures, and what is missing."""
     lines: list[Line] = []
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
         words = clean(triage.sentence, ascii_only)
         code = f"{triage.code} " if triage.code and triage.code not in words else ""

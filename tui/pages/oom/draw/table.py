@@ -174,7 +174,7 @@ class ShownRows:
         return len(self.rows)
 
     def _clean(self, text: str) -> str:
-        return clean(text, self.glyphs.name == "ascii")
+        return clean(text, self.glyphs.is_ascii)
 
     def _buffer(self, index: int) -> Buffer:
         return self.triage.need.buffers[self.rows[index].buffers[0]]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:
     def program(row: int) -> Span:
-        name = clean(common.short_program(page.program[row], glyphs), glyphs.name == "ascii")
+        name = clean(common.short_program(page.program[row], glyphs), glyphs.is_ascii)
         return cut_middle(name, 24, glyphs), "text"
 
     return each(program)

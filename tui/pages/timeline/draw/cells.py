@@ -44,7 +44,7 @@ def fill_of(kind: TrackKind, lane: int = 0) -> Fill | None:
 
 def hatch(glyphs: Glyphs) -> str:
     """Fills what the profile lost."""
-    return "/" if glyphs.name == "ascii" else "╱"
+    return "/" if glyphs.is_ascii else "╱"
 
 
 def letter(fill: int) -> str:

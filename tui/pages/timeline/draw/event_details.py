@@ -93,7 +93,7 @@ def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
     """When it ran and for how long."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     rows = [
         ("starts at", f"{duration(start, ascii_only, 9)} in the profile"),
@@ -127,7 +127,7 @@ def _rows(rows: Sequence[tuple[str, str]], width: int, glyphs: Glyphs) -> list[L
     """Names and values; a long value goes on below itself."""
     lines: list[Line] = []
     for name, value in rows:
-        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.name == "ascii"), max(_LABEL, width // 2), glyphs)
+        label = cut_middle(clean(name[:_NAME_SEEN], glyphs.is_ascii), max(_LABEL, width // 2), glyphs)
         for part in value.splitlines() or ("",):
             lines += wrap(part, width, "text", glyphs, [(f"{label:<{_LABEL}} ", "dim")])
             label = ""

@@ -89,7 +89,7 @@ class TimelinePage:
     def status_line(self, width: int, glyphs: Glyphs) -> Line:
         """What the capture lacks, or how many events there are."""
         timeline = self.view.timeline
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         if timeline.lost:
             lost = clean(timeline.lost[0][:1000], ascii_only)
             return fit([(" incomplete: ", "warn"), (lost, "dim")], width, glyphs)
@@ -119,7 +119,7 @@ class TimelinePage:
     def _top(self, canvas: _Canvas) -> list[Line]:
         """Minimap, ticks, and steps, marks and cursor."""
         view, glyphs = self.view, canvas.glyphs
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         window = view.window
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.cells, ascii_only)
         heads: tuple[Span, ...] = (
@@ -281,7 +281,7 @@ class TimelinePage:
         gutter = gutter_line(label, max(canvas.gutter, min(len(section.title) + 5, width // 2)), glyphs)
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
-        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.name == "ascii"), "dim")]
+        rest: list[Span] = [(f"{glyphs.horizontal} ", "rule"), (clean(words, glyphs.is_ascii), "dim")]
         rest.append((" " + glyphs.horizontal * width, "rule"))
         taken = line_width(gutter)
         return (*gutter, *fit(rest, width - taken, replace(glyphs, ellipsis=glyphs.horizontal)))
@@ -380,7 +380,7 @@ def gutter_line(label: Label, width: int, glyphs: Glyphs) -> Line:
     """The label in exactly `width` cells, the last of which is a rule; names are cut in the middle."""
     if width <= 0:
         return ()
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     pin = "*" if ascii_only else "◆"
     head: list[Span] = [(glyphs.mark if label.is_current else " ", "mark")]
     fold = "" if label.is_open is None else (glyphs.open if label.is_open else glyphs.closed) + " "

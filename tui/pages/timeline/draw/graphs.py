@@ -86,7 +86,7 @@ def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
         f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
         for value in ends
     )
-    unit = clean(counter.unit[:20], glyphs.name == "ascii")
+    unit = clean(counter.unit[:20], glyphs.is_ascii)
     return (low if low == high else f"{low}{glyphs.dash}{high}") + (f" {unit}" if unit else "")
 
 

@@ -215,7 +215,7 @@ class _Labels:
             name = self._track.names.name(key)
             if self._track.kind == "source":
                 name = name[-NAME_SEEN:].rpartition("/")[2]  # the folders are the same all over
-            name = self._made[key] = clean(name[:NAME_SEEN], self._glyphs.name == "ascii")
+            name = self._made[key] = clean(name[:NAME_SEEN], self._glyphs.is_ascii)
         return cut(name, room, self._glyphs)
 
 

@@ -118,7 +118,7 @@ Entry = list[Span]
 
 def _title(facts: EventFacts, width: int, glyphs: Glyphs) -> Line:
     """Class, name and track."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     head: Entry = [(" ", "text")]
     if facts.op_class is not None:
         head += [(CLASS_LETTER[facts.op_class], CLASS_STYLE[facts.op_class]), (" ", "text")]
@@ -133,7 +133,7 @@ def _title(facts: EventFacts, width: int, glyphs: Glyphs) -> Line:
 
 
 def _times(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     out: list[Entry] = []
     if facts.duration_ps is not None:
         out.append([("takes ", "dim"), (duration(facts.duration_ps, ascii_only, 4), "strong")])
@@ -177,13 +177,13 @@ def _rates(facts: EventFacts) -> list[Entry]:
 
 
 def _origin(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     texts = ((facts.framework_op, "text"), (facts.source, "dim"))
     return [[(clean(text[:_SEEN], ascii_only), "text" if key == "text" else "dim")] for text, key in texts if text]
 
 
 def _arrows(facts: EventFacts, glyphs: Glyphs) -> list[Entry]:
-    return [[(clean(text[:_SEEN], glyphs.name == "ascii"), "text")] for text in facts.arrows]
+    return [[(clean(text[:_SEEN], glyphs.is_ascii), "text")] for text in facts.arrows]
 
 
 def _laid_out(groups: Sequence[Sequence[Entry]], width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -238,7 +238,7 @@ def instant(ps: int, precise_ps: int, ascii_only: bool = False) -> str:
 
 def _mark_line(marks: MarkFacts, width: int, glyphs: Glyphs) -> Line:
     """``m…m  123 µs  from 1.00 ms to 1.12 ms of step 7``."""
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
     base = f" of {clean(marks.base[:40], ascii_only)}"
     if marks.end_ps is None:
         spans: list[Span] = [(" m ", "mark"), (duration(marks.start_ps, ascii_only, _DIGITS), "text"), (base, "dim")]

@@ -148,7 +148,7 @@ def _texts(
     """Draws texts that are cut at their end; `text` makes one of a row, with True in ASCII characters only."""
 
     def cells(source: Sequence[Row], glyphs: Glyphs) -> Cells:
-        ascii_only = glyphs.name == "ascii"
+        ascii_only = glyphs.is_ascii
         return each(lambda row: (clean(text(source[row], ascii_only), ascii_only), style(source[row])))
 
     return cells

@@ -50,7 +50,7 @@ def tracks_text(content: Content, asked: Asked) -> str:
     lines = _head_lines(content, asked, width, glyphs)
     first = 0
     for section in timeline.sections:
-        title = clean(section.title[:NAME_SEEN], glyphs.name == "ascii")
+        title = clean(section.title[:NAME_SEEN], glyphs.is_ascii)
         lines.append(rule(title, width, glyphs, _plane(section, glyphs)))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
@@ -112,7 +112,7 @@ def _head_lines(content: Content, asked: Asked, width: int, glyphs: Glyphs) -> l
 
 def _plane(section: Section, glyphs: Glyphs) -> str:
     """A section's plane, where its title is another one."""
-    return clean(section.plane[:40], glyphs.name == "ascii") if section.plane != section.title else ""
+    return clean(section.plane[:40], glyphs.is_ascii) if section.plane != section.title else ""
 
 
 def _more(number: int, width: int, glyphs: Glyphs) -> list[Line]:
@@ -132,7 +132,7 @@ def _figure_lines(
     Args:
         with_section: each line names its section too.
     """
-    ascii_only = glyphs.name == "ascii"
+    ascii_only = glyphs.is_ascii
 
     def line(figure: RateFigure | CounterFigure, spans: Sequence[Span]) -> Line:
         name = f"{figure.section.title} / {figure.name}" if with_section else figure.name
