@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,40 +37,6 @@ _REF_TYPES = 100
 """A reference to a variable has the type's number plus this."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtPeak:
-    """What is in use at a moment.
-
-    Attributes:
-        rows: largest total first.
-        lacks: what these rows leave out, a phrase; empty where they add up.
-    """
-
-    rows: tuple[ActiveAllocation, ...]
-    lacks: str
-
-
-@dataclass(frozen=True, slots=True)
-class Descriptions:
-    """What some events say of themselves, as columns.
-
-    Attributes:
-        texts: each once.
-        op, region, shape: int32[n], indices into `texts`; -1 where the event does not tell.
-        data_type: int64[n], TensorFlow's number; 0 where the event does not tell.
-    """
-
-    texts: tuple[str, ...]
-    op: NDArray[np.int32]
-    region: NDArray[np.int32]
-    shape: NDArray[np.int32]
-    data_type: Int64s
-
-    def text(self, index: int) -> str | None:
-        """One of the texts; None for -1."""
-        return None if index < 0 else self.texts[index]
-
-
 def data_type_name(number: int) -> str | None:
     """``float`` of 1, ``half`` of 19; None for 0 and ``type 77`` for a number without a name."""
     if number == 0:
@@ -80,8 +45,15 @@ def data_type_name(number: int) -> str | None:
     return f"{_DATA_TYPES[base - 1]}{suffix}" if 0 < base <= len(_DATA_TYPES) else f"type {number}"
 
 
-def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
-    """Reads what events say of themselves: op, region, data type and shape."""
+def describe(
+    plane: Plane, events: AllocatorEvents
+) -> tuple[tuple[str | None, ...], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Int64s]:
+    """Reads what events say of themselves.
+
+    Returns:
+        Texts, each once, and at their end None; op, region and shape, int32[n], indices into these texts, -1 where the
+        event does not tell; data type, int64[n], TensorFlow's number, 0 where the event does not tell.
+    """
     known: dict[str, int] = {}
     columns = {name: np.full(len(events), -1, np.int32) for name in _TEXTS}
     data_type = np.zeros(len(events), np.int64)
@@ -93,8 +65,7 @@ def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
                 columns[name][rows] = np.array([*index, -1], np.int32)[which]
         if "data_type" in stats:
             data_type[rows] = stats["data_type"].integers()
-    op, region, shape = (columns[name] for name in _TEXTS)
-    return Descriptions(tuple(known), op, region, shape, data_type)
+    return (*known, None), columns["tf_op"], columns["region_type"], columns["shape"], data_type
 
 
 def live_at(events: AllocatorEvents, last: int) -> Int64s:
@@ -114,11 +85,14 @@ def live_at(events: AllocatorEvents, last: int) -> Int64s:
     return live
 
 
-def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> AtPeak:
+def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> tuple[tuple[ActiveAllocation, ...], str]:
     """What is in use after an event, summed up by equal allocations.
 
     Args:
         events: of one allocator, in order of time.
+
+    Returns:
+        The allocations, the largest total first, and what they leave out, a phrase; empty where they add up.
     """
     live = live_at(events, peak)
     sized = live[events.allocated_bytes[live] >= 0]
@@ -129,7 +103,7 @@ def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> AtPeak:
     if stack:
         rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK, None, None))
     rows.sort(key=lambda row: -row.occurrences * row.allocated_bytes)  # equal ones stay in order
-    return AtPeak(tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted))
+    return tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted)
 
 
 def _lacks(events: AllocatorEvents, peak: int, unsized: int, heap: int, accounted: int) -> str:
@@ -150,8 +124,8 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     """Equal allocations as one, by total, then size, then texts; and how many bytes they are together."""
     if not len(events):
         return [], 0
-    about = describe(plane, events)
-    columns = (events.allocated_bytes, events.requested_bytes, about.op, about.region, about.data_type, about.shape)
+    texts, op, region, shape, data_type = describe(plane, events)
+    columns = (events.allocated_bytes, events.requested_bytes, op, region, data_type, shape)
     order = np.lexsort(columns)
     differs = np.zeros(len(order), np.bool_)
     differs[0] = True
@@ -165,17 +139,17 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     accounted = _product_sum(count, sizes)
     allocations = [
         ActiveAllocation(
-            framework_op=about.text(int(about.op[row])),
+            framework_op=texts[op[row]],
             occurrences=int(number),
             allocated_bytes=int(size),
             requested_bytes=int(events.requested_bytes[row] if events.requested_bytes[row] >= 0 else size),
-            region=about.text(int(about.region[row])),
-            data_type=data_type_name(int(about.data_type[row])),
-            shape=about.text(int(about.shape[row])),
+            region=texts[region[row]],
+            data_type=data_type_name(int(data_type[row])),
+            shape=texts[shape[row]],
         )
         for row, number, size in zip(*(column[ranked[:MOST_ROWS]] for column in (rows, count, sizes)), strict=True)
     ]
-    allocations.sort(key=_by_size)
+    allocations.sort(key=_order)
     rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])
     if rest:
         allocations.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
@@ -187,7 +161,7 @@ def _product_sum(count: NDArray[np.intp], sizes: Int64s) -> int:
     return sum(map(operator.mul, count.tolist(), sizes.tolist()))
 
 
-def _by_size(row: ActiveAllocation) -> tuple[int, int, int, str, str, str, str]:
+def _order(row: ActiveAllocation) -> tuple[int, int, int, list[str]]:
     """By total, then size, then what was asked for, then texts."""
-    texts = (row.framework_op or "", row.region or "", row.data_type or "", row.shape or "")
-    return (-row.occurrences * row.allocated_bytes, -row.allocated_bytes, -row.requested_bytes, *texts)
+    texts = [text or "" for text in (row.framework_op, row.region, row.data_type, row.shape)]
+    return -row.occurrences * row.allocated_bytes, -row.allocated_bytes, -row.requested_bytes, texts

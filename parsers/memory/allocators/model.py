@@ -85,16 +85,6 @@ class AllocatorProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleRun:
-    """A run of a compiled module on a device, to lay over the graph."""
-
-    name: str
-    device: str
-    start_ps: int
-    end_ps: int
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryProfilePage:
     """The allocators of a run.
 
@@ -132,15 +122,6 @@ class ModuleRuns:
 
     def __len__(self) -> int:
         return len(self.start_ps)
-
-    def run(self, row: int) -> ModuleRun:
-        """One of the runs."""
-        return ModuleRun(
-            self.names[self.name[row]],
-            self.devices[self.device[row]],
-            int(self.start_ps[row]),
-            int(self.end_ps[row]),
-        )
 
     def on(self, allocator: AllocatorProfile) -> NDArray[np.int64]:
         """Rows of the runs on the device whose memory an allocator hands out; none for another kind of memory."""
