@@ -41,13 +41,9 @@ def expansion_style(expansion: float | None) -> StyleKey:
 
 def expansion_words(expansion: float | None) -> str:
     """``8.0x``; ``-`` for no padding worth naming."""
-    if expansion is None:
-        return UNKNOWN
-    if expansion < 1.005:
-        return "-"
-    if expansion < 99.95:
-        return f"{expansion:.1f}x"
-    return f"{expansion:.0f}x" if expansion < 999.5 else ">999x"
+    if expansion is None or expansion < 1.005:
+        return UNKNOWN if expansion is None else "-"
+    return f"{expansion:.{int(expansion < 99.95)}f}x" if expansion < 999.5 else ">999x"
 
 
 def short_shape(shape: str | None) -> str:
@@ -87,18 +83,16 @@ def padding_words(shape: Shape) -> str | None:
         for dimension, (size, longer) in enumerate(zip(shape.dimensions, padded, strict=True))
         if longer != size
     ]
-    tile = "(" + ",".join(map(str, shape.tiles[0])) + ")"
-    if not changed:
-        missing = len(shape.tiles[0]) - len(shape.dimensions)
-        more = counted(missing, "more dimension")
-        return f"tile {tile} has {more} than the array" if missing > 0 else None
-    return f"tile {tile} rounds up {' and '.join(changed)}"
+    tile = f"tile ({','.join(map(str, shape.tiles[0]))})"
+    if changed:
+        return f"{tile} rounds up {' and '.join(changed)}"
+    missing = len(shape.tiles[0]) - len(shape.dimensions)
+    return f"{tile} has {counted(missing, 'more dimension')} than the array" if missing > 0 else None
 
 
 def padding_entry(buffer: Buffer, key: StyleKey, width: int, glyphs: Glyphs) -> list[Line]:
     """What padding adds to a buffer that has some, and which dimensions are padded."""
-    expansion = expansion_words(buffer.expansion)
-    elements = binary_size(buffer.unpadded_bytes)
+    elements, expansion = binary_size(buffer.unpadded_bytes), expansion_words(buffer.expansion)
     words = f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}"
     lines = entry("padding", words, width, glyphs, key)
     shape = parse_shape(buffer.shape) if buffer.shape else None

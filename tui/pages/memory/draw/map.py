@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.intervals import Floats, Int64s, ranges
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import short_shape
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
-from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span
+from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
 from tpuprof.tui.pages.memory.fields.module import short_op
 
@@ -99,9 +99,9 @@ def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, step
     top = point_columns(page, columns).top
     left, right = np.searchsorted(top, stays.born[own]), np.searchsorted(top, stays.dies[own])
     buffer_at = np.full((rows, columns), -1, np.int64)
-    is_large = (high - low >= cell / 2) & (left < right)
-    _paint(buffer_at, own[is_large], low[is_large], high[is_large], left[is_large], right[is_large], cell)
-    small = (high - low < cell / 2) & (left < right)
+    is_large, is_shown = high - low >= cell / 2, left < right
+    _paint(buffer_at, *(column[is_large & is_shown] for column in (own, low, high, left, right)), cell)
+    small = ~is_large & is_shown
     row = np.minimum((low[small] / cell).astype(np.int64), rows - 1)
     filled = _covered(row, left[small], right[small], high[small] - low[small], rows, columns)
     tone = _tones(buffer_at)
@@ -118,27 +118,19 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
         value = np.where(below == above, below, -1)
         for begin, end in equal_runs(value):
             if end - begin >= _LABELLED and value[begin] >= 0:
-                areas.setdefault(int(value[begin]), []).append((begin - end, line, begin))
-    out: list[list[Label]] = [[] for _ in range(lines)]
-    for row, lines_of_it in areas.items():
-        longest = [area for area in lines_of_it if area[0] == min(lines_of_it)[0]]
-        size, line, begin = longest[len(longest) // 2]
+                areas.setdefault(int(value[begin]), []).append((end - begin, line, begin))
+    labels: list[list[Label]] = [[] for _ in range(lines)]
+    for row, stretches in areas.items():
+        longest = [stretch for stretch in stretches if stretch[0] == max(stretches)[0]]
+        cells, line, begin = longest[len(longest) // 2]
         buffer = page.buffers[row]
         where = short_op(buffer.framework_op) if buffer.framework_op else buffer.name
         words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {where}"
-        out[line].append(Label(begin, -size, words))
-    return tuple(map(tuple, out))
+        labels[line].append(Label(begin, cells, words))
+    return tuple(map(tuple, labels))
 
 
-def _paint(
-    canvas: Int64s,
-    values: Int64s,
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    left: Int64s,
-    right: Int64s,
-    cell: float,
-) -> None:
+def _paint(canvas: Int64s, values: Int64s, low: Floats, high: Floats, left: Int64s, right: Int64s, cell: float) -> None:
     """Rectangles of values, larger ones over smaller ones."""
     rows = len(canvas)
     bottom = np.minimum(np.rint(low / cell).astype(np.int64), rows - 1)
@@ -152,9 +144,7 @@ def _paint(
     canvas[y[of], x] = values[rectangle[of]]
 
 
-def _covered(
-    row: Int64s, left: Int64s, right: Int64s, size: NDArray[np.float64], rows: int, columns: int
-) -> NDArray[np.float64]:
+def _covered(row: Int64s, left: Int64s, right: Int64s, size: Floats, rows: int, columns: int) -> Floats:
     """float64[rows, columns]: bytes of each cell that small buffers cover."""
     width = columns + 1
     steps = np.bincount(row * width + left, size, rows * width) - np.bincount(row * width + right, size, rows * width)
@@ -169,7 +159,7 @@ def _tones(buffer_at: Int64s) -> Tones:
     upward = np.stack([index[:-1].ravel(), index[1:].ravel()])
     pairs = np.concatenate([across, upward], axis=1)
     pairs = np.unique(np.sort(pairs[:, pairs[0] != pairs[1]], axis=0), axis=1)
-    neighbours: list[list[int]] = [[] for _ in range(len(shown))]
+    neighbours: list[list[int]] = [[] for _ in shown]
     for earlier, later in pairs.T.tolist():
         neighbours[later].append(earlier)  # of each pair the first one gets its tone first
     tones: list[int] = []
@@ -256,9 +246,7 @@ def _title(page: SpaceMemory, painted: PaintedMap, rows: Int64s, cells: int, wid
     spans: list[Span] = [(words, "strong"), ("; blank is free", "dim")]
     if len(rows) and not bool((page.stays.allocation[rows] == painted.allocation).any()):
         spans.append(("; the cursor's buffer lies in another", "warn"))
-    used = sum(len(text) for text, _ in spans)
-    column = AXIS + column_of(page, cells, page.peak_position)
-    label = f"{glyphs.down} peak"
-    if used + 1 <= column and column + len(label) <= width:
+    used, column = line_width(tuple(spans)), AXIS + column_of(page, cells, page.peak_position)
+    if used < column and column + len(glyphs.down) + len(" peak") <= width:
         spans += [(" " * (column - used), "text"), (glyphs.down, "mark"), (" peak", "dim")]
     return fit(spans, width, glyphs)

@@ -89,12 +89,11 @@ def compose_memory(
     Args:
         title: stands at the left of the first line; the module's name without it.
         painted: the last frame's map, used again where it is of the same allocation and size.
-        backward: the point at which the backward pass begins (`phases.backward_from`), None for no mark.
+        backward: the point at which the backward pass begins (`landmarks.backward_from`), None for no mark.
     """
     row = min(max(state.row, 0), max(0, len(listed) - 1))
     rows = listed.rows_of(row)
-    lines = header_lines(page, title, width, glyphs)
-    lines += _warnings(page, width, height, glyphs)
+    lines = [*header_lines(page, title, width, glyphs), *_warnings(page, width, height, glyphs)]
     cells = max(1, width - AXIS)
     graph_height = _graph_height(page, height - len(lines), state.show_map)
     graph_first, area = len(lines) + 1, 0
@@ -110,20 +109,17 @@ def compose_memory(
         if height >= ROOMY:
             lines.append(legend(page, rows, *_name(page, listed, row), width, glyphs))
     lines.append(list_heading(page, listed, width, glyphs))
-    below = max(0, height - len(lines))
+    first_list_line, below = len(lines) + 1, max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = shown_top(row, state.top, list_rows, len(listed))
-    first_list_line = len(lines) + 1
-    list_cells = width
-    if width >= WIDE:
-        card_cells = min(64, width * 2 // 5)
-        list_cells = width - card_cells - GUTTER
-        table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+    card_cells = min(64, width * 2 // 5) if width >= WIDE else 0
+    list_cells = width - card_cells - GUTTER if card_cells else width
+    table = table_lines(page, listed, row, top, list_cells, below, glyphs)
+    if card_cells:
         card = shortened(entry_card(page, listed, row, card_cells, glyphs), below, card_cells, glyphs)
         gutter: list[Line] = [((f" {glyphs.vertical} ", "rule"),)] * below
-        lines += beside((table, gutter, card), (list_cells, GUTTER, card_cells))
-    else:
-        lines += table_lines(page, listed, row, top, width, below, glyphs)
+        table = beside((table, gutter, card), (list_cells, GUTTER, card_cells))
+    lines += table
     return ComposedMemory(
         lines=tuple(fit(line, width, glyphs) for line in filled(lines, width, height)),
         first_list_line=first_list_line,
@@ -148,23 +144,18 @@ def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, width: int, gl
 
 def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:
     """Lines for the graph with its two axes; the list gets the larger part, the map half of the room."""
-    if page.points == 1:
-        return 0
-    wanted = room // 2 if is_map else room * 2 // 5
-    return max(4 if room >= 9 else 3, min(wanted, 30 if is_map else 16))
+    wanted = min(room // 2, 30) if is_map else min(room * 2 // 5, 16)
+    return max(4 if room >= 9 else 3, wanted) if page.points > 1 else 0
 
 
 def _painted(
     page: SpaceMemory, rows: Int64s, columns: int, area: int, glyphs: Glyphs, painted: PaintedMap | None
 ) -> PaintedMap | None:
     """The map for this size, two rows to a line but in letters; painted anew only where it must be."""
-    allocation = map_allocation(page, rows)
-    if allocation is None:
-        return None
-    steps = 1 if glyphs.letters else 2
-    if painted is not None and painted.allocation == allocation and painted.tone.shape == (area * steps, columns):
+    allocation, steps = map_allocation(page, rows), 1 if glyphs.letters else 2
+    if painted and painted.allocation == allocation and painted.tone.shape == (area * steps, columns):
         return painted
-    return paint_map(page, allocation, columns, area, steps)
+    return None if allocation is None else paint_map(page, allocation, columns, area, steps)
 
 
 def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
