@@ -20,7 +20,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import clean, cut, fit
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, line_width
 from tpuprof.tui.pages.memory.draw.graph import AXIS, axis_spans, column_of, point_columns, program_axis
-from tpuprof.tui.pages.memory.fields.module import short_op
+from tpuprof.tui.pages.memory.fields.module import op_or_name
 
 Tones = NDArray[np.uint8]
 
@@ -124,8 +124,7 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
         longest = [stretch for stretch in stretches if stretch[0] == max(stretches)[0]]
         cells, line, begin = longest[len(longest) // 2]
         buffer = page.buffers[row]
-        where = short_op(buffer.framework_op) if buffer.framework_op else buffer.name
-        words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {where}"
+        words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {op_or_name(buffer)}"
         labels[line].append(Label(begin, cells, words))
     return tuple(map(tuple, labels))
 

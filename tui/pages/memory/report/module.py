@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.pages.memory import CompiledModules, first_space
@@ -16,6 +15,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, fit, note_lines, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, peoples_figures
+from tpuprof.tui.pages.memory.load import SpaceRequest, space_of
 from tpuprof.tui.report.buffers import BufferRows
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.fields import figure_reasons, figure_values, first, markdown_rows, reasons, table_records
@@ -88,19 +88,16 @@ def asked_space(
     if peaks.problem is not None:
         return None, peaks.problem
     numbers = {name.lower(): number for number, name in SPACE_NAMES.items()}
-    try:
-        return compiled.space(label, first_space(peaks.peaks) if space is None else numbers[space]), None
-    except ProfileError as error:
-        return None, error.sentence
+    wanted = SpaceRequest(label, first_space(peaks.peaks) if space is None else numbers[space])
+    made = space_of(compiled, wanted)
+    return (None, made) if isinstance(made, str) else (made, None)
 
 
 def read(asked: Asked) -> ModuleMemory:
     """Reads the modules of a profile, or of HLO files."""
-    options = asked.options
-    if asked.only_hlo:
-        compiled = HloSession(asked.run, options.get("device")).memory()
-    else:
-        compiled = asked.session(asked.run).memory(asked.host)
+    options, run = asked.options, asked.run
+    of_files = HloSession(run, options.get("device")) if asked.only_hlo else None
+    compiled = of_files.memory() if of_files is not None else asked.session(run).memory(asked.host)
     page = compiled.page()
     if asked.only_hlo and page.first is None:
         raise unreadable_modules(page)
