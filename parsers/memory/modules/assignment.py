@@ -230,13 +230,8 @@ def _assigned(
 
 def _category(allocation: hlo_pb2.BufferAllocationProto) -> int:
     """What holds an allocation, index into `CATEGORIES`; of several reasons the first counts, as in XProf."""
-    if allocation.is_entry_computation_parameter:
-        return CATEGORIES.index("parameter")
-    if allocation.maybe_live_out:
-        return CATEGORIES.index("output")
-    if allocation.is_thread_local:
-        return CATEGORIES.index("thread-local")
-    return CATEGORIES.index("constant" if allocation.is_constant else "temporary")
+    reasons = (allocation.is_entry_computation_parameter, allocation.maybe_live_out, allocation.is_thread_local)
+    return (*reasons, allocation.is_constant, True).index(True)
 
 
 def _part(shape: hlo_pb2.ShapeProto, index: Iterable[int]) -> hlo_pb2.ShapeProto | None:

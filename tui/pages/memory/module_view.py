@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import clean, cut_middle, filled, fit, labelled, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.graph import column_of, point_at
+from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, peoples_figures
@@ -194,16 +194,12 @@ class BuffersView:
 
     def move(self, across: int, down: int) -> None:
         """Across moves the point by cells of the graph, down the cursor by rows."""
+        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
         if across and self.space is not None:
-            self._to_point(self._beside(self.space, across))
+            there = point_at(self.space, columns, column_of(self.space, columns, here) + across)
+            self._to_point(there if (there - here) * across > 0 else here + across)  # by one point at least
         if down:
             self._to_row(self._state.row + down)
-
-    def _beside(self, space: SpaceMemory, across: int) -> int:
-        """The point so many cells on, at least one point."""
-        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
-        there = point_at(space, columns, column_of(space, columns, here) + across)
-        return there if (there - here) * across > 0 else here + across
 
     def _to_point(self, point: int) -> None:
         """Looks at another point; the cursor stays with its buffer where that is in memory there too."""
@@ -227,8 +223,8 @@ class BuffersView:
             return
         if drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows and x < drawn.list_cells:
             self._to_row(self._state.top + y - drawn.first_list_line)
-        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= drawn.axis_cells:
-            self._to_point(point_at(space, drawn.columns, x - drawn.axis_cells))
+        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= AXIS:
+            self._to_point(point_at(space, drawn.columns, x - AXIS))
 
     def enter(self) -> bool:
         """Opens a group: the list is then of its buffers."""
@@ -275,16 +271,12 @@ class BuffersView:
         elif name == "at_peak":
             self._to_point(space.peak_position)
         elif name == "peak":
-            return self._to_peak(space, by)
+            point = next_peak(space.heap_bytes, state.point, by)
+            if point is None:
+                return f"no {'later' if by > 0 else 'earlier'} peak"
+            self._to_point(point)
+            return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
         return ""
-
-    def _to_peak(self, space: SpaceMemory, by: int) -> str:
-        """To the next or previous point where memory in use is a local maximum."""
-        point = next_peak(space.heap_bytes, self._state.point, by)
-        if point is None:
-            return f"no {'later' if by > 0 else 'earlier'} peak"
-        self._to_point(point)
-        return f"{binary_size(int(space.heap_bytes[point]))} at point {point:,}"
 
     # --- other modules and spaces
 

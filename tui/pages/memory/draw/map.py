@@ -100,8 +100,8 @@ def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, step
     left, right = np.searchsorted(top, stays.born[own]), np.searchsorted(top, stays.dies[own])
     buffer_at = np.full((rows, columns), -1, np.int64)
     is_large, is_shown = high - low >= cell / 2, left < right
-    _paint(buffer_at, *(column[is_large & is_shown] for column in (own, low, high, left, right)), cell)
-    small = ~is_large & is_shown
+    large, small = is_large & is_shown, ~is_large & is_shown
+    _paint(buffer_at, own[large], low[large], high[large], left[large], right[large], cell)
     row = np.minimum((low[small] / cell).astype(np.int64), rows - 1)
     filled = _covered(row, left[small], right[small], high[small] - low[small], rows, columns)
     tone = _tones(buffer_at)

@@ -56,8 +56,7 @@ class ComposedMemory:
         list_cells: the list's width; what stands right of it is the card.
         graph_first_line: the first line of the graph's or the map's area, without the peak's line.
         graph_lines: lines of that area; 0 where there is none.
-        axis_cells: cells left of it.
-        columns: cells of it, for `point_at` and `column_of`.
+        columns: cells of it, right of `graph.AXIS`, for `point_at` and `column_of`.
         painted: the map, to be handed in for the next frame.
     """
 
@@ -68,7 +67,6 @@ class ComposedMemory:
     list_cells: int
     graph_first_line: int
     graph_lines: int
-    axis_cells: int
     columns: int
     painted: PaintedMap | None = None
 
@@ -128,7 +126,6 @@ def compose_memory(
         list_cells=list_cells,
         graph_first_line=graph_first,
         graph_lines=area,
-        axis_cells=AXIS,
         columns=cells,
         painted=painted,
     )
@@ -163,19 +160,17 @@ def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group.name, counted(len(group.rows), "buffer")
-    if row is None:
-        return "", ""
-    buffer = page.buffers[row]
-    return buffer.name, short_op(buffer.framework_op) if buffer.framework_op else ""
+    buffer = None if row is None else page.buffers[row]
+    return ("", "") if buffer is None else (buffer.name, short_op(buffer.framework_op or ""))
 
 
 def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """The first warning, and how many more there are, where there is room for it."""
     if not page.warnings or height < ROOMY:
         return []
-    more = len(page.warnings) - 1
-    words = clean(page.warnings[0], glyphs.name == "ascii") + (f" (and {more} more)" if more else "")
-    return [fit([(" ! ", "warn"), (words, "text")], width, glyphs)]
+    first, *others = page.warnings
+    more = f" (and {len(others)} more)" if others else ""
+    return [fit([(" ! ", "warn"), (clean(first, glyphs.name == "ascii") + more, "text")], width, glyphs)]
 
 
 def _no_trace(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Line]:

@@ -68,9 +68,8 @@ class ComposedMemoryProfile:
         top: the first of them.
         graph_line: the graph's first line; -1 without a graph.
         graph_rows: its height.
-        graph_left: cells before its first column.
-        edges: borders of the columns in time, one more than columns; empty without a graph. The cursor goes to a
-            column with any instant in it.
+        edges: borders in time of the columns right of `AXIS`, one more than columns; empty without a graph. The cursor
+            goes to a column with any instant in it.
     """
 
     lines: tuple[Line, ...]
@@ -79,7 +78,6 @@ class ComposedMemoryProfile:
     top: int = 0
     graph_line: int = -1
     graph_rows: int = 0
-    graph_left: int = AXIS
     edges: tuple[int, ...] = ()
 
 
