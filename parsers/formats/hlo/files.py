@@ -117,9 +117,6 @@ def read_hlo_file(file: HloFile) -> HloModule:
     return HloModule(proto)
 
 
-# --- finding
-
-
 def _in_folder(path: str) -> tuple[HloFile, ...]:
     groups: dict[str, list[HloFile]] = {}
     has_text = False
@@ -177,9 +174,6 @@ def _has_assignment(path: str) -> bool:
             return is_message and os.pread(descriptor, 1, int(fields.end[0])) == b"\x1a"
     except (ProfileError, OSError, OverflowError):
         return False
-
-
-# --- reading
 
 
 @contextlib.contextmanager
@@ -264,9 +258,6 @@ def _is_module(module: hlo_pb2.HloModuleProto) -> bool:
     return any(
         _OPCODE.fullmatch(instruction.opcode) for part in module.computations for instruction in part.instructions
     )
-
-
-# --- what is wrong
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> ProfileError:

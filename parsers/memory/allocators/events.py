@@ -200,9 +200,6 @@ class _Names:
         return self.known.setdefault((name, is_device), len(self.known))
 
 
-# --- stats of events at known places -------------------------------------------------------------------------------
-
-
 def stats_at(
     plane: Plane, begin: Int64s, length: NDArray[np.uint32], names: Sequence[str]
 ) -> Iterator[tuple[Int64s, Mapping[str, StatColumn], bytes]]:

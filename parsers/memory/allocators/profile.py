@@ -171,9 +171,6 @@ def why_empty(trace: Trace) -> str:
     )
 
 
-# --- runs of modules -----------------------------------------------------------------------------------------------
-
-
 def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> ModuleRuns:
     """The runs of compiled modules on the TPUs of a host, by start, with arguments as of `memory_profile_of`."""
     names: dict[str, int] = {}

@@ -86,14 +86,11 @@ def choose_trace(assignment: Assignment, space: int) -> hlo_pb2.HeapSimulatorTra
     temporary allocation has one, it is the trace with most events about buffers of the space.
     """
     allocations, buffers = assignment.allocations, assignment.buffers
-    owned: dict[int, int] = {}
-    for number, trace in enumerate(assignment.traces):
-        row = buffers.rows.get(trace.events[0].buffer_id, -1) if trace.events else -1
-        if row >= 0:
-            owned[int(buffers.allocation[row])] = number
+    firsts = ((buffers.rows.get(trace.events[0].buffer_id, -1), trace) for trace in assignment.traces if trace.events)
+    owned = {int(buffers.allocation[row]): trace for row, trace in firsts if row >= 0}
     for allocation in np.flatnonzero((allocations.space == space) & allocations.is_temporary).tolist():
         if allocation in owned:
-            return assignment.traces[owned[allocation]]
+            return owned[allocation]
     best, most = None, 0
     for trace in assignment.traces:
         rows = np.array([buffers.rows.get(event.buffer_id, -1) for event in trace.events], np.int64)
@@ -164,8 +161,7 @@ def _stays(assignment: Assignment, ran: _Ran) -> Stays:
     shown = allocations.largest[ran.fixed]
     whole = _at(buffers.size_bytes, shown, -1) == allocations.size_bytes[ran.fixed]
     shown = np.where(allocations.is_temporary[ran.fixed] & ~whole, -1, shown)  # of many, none stands for the rest
-    root = np.concatenate([shown, run.root])
-    none = np.zeros(len(ran.fixed), np.int64)
+    root, none = np.concatenate([shown, run.root]), np.zeros(len(ran.fixed), np.int64)
     temporary = np.full(len(run.root), CATEGORIES.index("temporary"), np.int64)
     return Stays(
         logical_buffer=_at(buffers.ids, np.concatenate([shown, run.buffer]), -1),
@@ -202,9 +198,6 @@ def _at(column: NDArray[_Number], rows: Int64s, other: int) -> NDArray[_Number]:
     return result
 
 
-# --- running a trace --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class HeapRun:
     """What a heap trace comes to.
@@ -234,7 +227,6 @@ def run_heap(
         kinds: of each event; `ALLOCATE`, `FREE` or `SHARE`.
         buffers: row of its buffer; below 0 for an event to pass over.
         shared: row of the buffer whose place an event shares; -1 where that is not known: it gets its own place.
-        addresses: of all buffers.
         base: bytes in memory throughout.
     """
     heap = _Heap(addresses, base)
@@ -283,10 +275,7 @@ class _Heap:
 
     def __init__(self, addresses: Addresses, base: int) -> None:
         self.now = base
-        self.buffer: list[int] = []
-        self.root: list[int] = []
-        self.born: list[int] = []
-        self.dies: list[int] = []
+        self.buffer, self.root, self.born, self.dies = list[int](), list[int](), list[int](), list[int]()
         self._addresses = addresses
         self._sizes = addresses.size_bytes
         self._is_in_memory = [False] * len(self._sizes)

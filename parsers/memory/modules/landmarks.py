@@ -14,11 +14,8 @@ LEAST_DROP = 0.02
 SAMPLED = 512
 """Buffers looked at, spread evenly over the program."""
 
-LEAST = 4
-"""Buffers of either pass without which nothing is said."""
-
-AMISS = 0.1
-"""Share of the buffers that may lie on the wrong side; where more do, the passes are interleaved."""
+LEAST, AMISS = 4, 0.1
+"""Buffers of either pass without which nothing is said, and share of them that may lie on the wrong side."""
 
 
 def peaks(heap_bytes: Int64s) -> Int64s:

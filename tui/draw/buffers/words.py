@@ -6,7 +6,7 @@ import re
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.model import Buffer, Category
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import wrap
@@ -15,14 +15,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 CATEGORY = "cat."
 """Heading of the column of categories."""
 
-CATEGORY_WORDS: dict[Category, str] = {
-    "parameter": "arg",
-    "output": "out",
-    "thread-local": "thread",
-    "constant": "const",
-    "temporary": "temp",
-    "scoped": "scoped",
-}
+CATEGORY_WORDS = dict(zip(CATEGORIES, ("arg", "out", "thread", "const", "temp", "scoped"), strict=True))
 """Categories in a narrow column."""
 
 WASTED, PADDED = 2.0, 1.1
@@ -58,12 +51,12 @@ NAMED = 5
 """Callers, or buffers of a group, that a card names."""
 
 CATEGORY_PHRASES: dict[Category, str] = {
-    "parameter": "argument of the program",
-    "output": "output of the program",
-    "thread-local": "thread-local",
-    "constant": "constant",
-    "temporary": "temporary",
-    "scoped": "scoped to one instruction",
+    **{category: category for category in CATEGORIES},
+    **{
+        "parameter": "argument of the program",
+        "output": "output of the program",
+        "scoped": "scoped to one instruction",
+    },
 }
 """Categories as a phrase, as all cards of buffers write them."""
 
@@ -120,8 +113,7 @@ def source_entry(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     first = buffer.source or buffer.stack[0]
     lines = entry("source", first, width, glyphs)
     callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
-    for place, frame in enumerate(callers[:NAMED]):
+    more = [f"and {len(callers) - NAMED} more"] if len(callers) > NAMED else []
+    for place, frame in enumerate([*callers[:NAMED], *more]):
         lines += entry("" if place else "called", frame, width, glyphs, "dim")
-    if len(callers) > NAMED:
-        lines += entry("", f"and {len(callers) - NAMED} more", width, glyphs, "dim")
     return lines

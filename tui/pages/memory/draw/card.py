@@ -71,9 +71,6 @@ def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> l
     return lines
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------
-
-
 def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     """What it takes, of that the elements, and what padding adds."""
     lines, padding, expansion = (

@@ -32,9 +32,6 @@ _NAME = 44
 _LEAST_ORIGIN = 12
 
 
-# --- the program's points, across
-
-
 @dataclass(frozen=True, slots=True)
 class PointColumns:
     """Which points each column stands for: `first` <= point < `last`.
@@ -96,9 +93,6 @@ def column_of(page: SpaceMemory, columns: int, point: int) -> int:
         return ((point + 1) * columns - 1) // points
     begin, end = -(-point * columns // points), -(-(point + 1) * columns // points)
     return (begin + end - 1) // 2
-
-
-# --- the graph
 
 
 @dataclass(frozen=True, slots=True)

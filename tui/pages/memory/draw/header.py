@@ -13,11 +13,8 @@ from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import NARROW, clean, cut_middle, fit, joined
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
-TIGHT = 0.05
-"""Headroom below this share of the capacity is a warning."""
-
-NEARLY = 0.1
-"""Headroom below this share of the capacity is little."""
+TIGHT, NEARLY = 0.05, 0.1
+"""Headroom below these shares of the capacity is a warning, and little."""
 
 LEAST_SHOWN = 0.001
 """A part of the bar with this share of it or more has a cell."""

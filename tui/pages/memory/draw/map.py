@@ -37,13 +37,8 @@ _MOST_CELLS = 1 << 22
 """Cells painted at most: buffers that lie upon each other, against all rules, could ask for any number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A buffer's name on its area: from which cell of a line on, and how many cells there are for it."""
-
-    begin: int
-    cells: int
-    text: str
+Label = tuple[int, int, str]
+"""A buffer's name on its area: from which cell of a line on, how many cells there are for it, and the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +120,7 @@ def _labels(page: SpaceMemory, buffer_at: Int64s, steps: int) -> tuple[tuple[Lab
         cells, line, begin = longest[len(longest) // 2]
         buffer = page.buffers[row]
         words = f"{binary_size(buffer.size_bytes)} {short_shape(buffer.shape)} {op_or_name(buffer)}"
-        labels[line].append(Label(begin, cells, words))
+        labels[line].append((begin, cells, words))
     return tuple(map(tuple, labels))
 
 
@@ -179,18 +174,15 @@ def map_lines(
     glyphs: Glyphs,
     backward: int | None = None,
 ) -> list[Line]:
-    """A line on the allocation, `height` - 2 rows of cells, and the program's axis with the point looked at.
+    """A line on the allocation, `height` - 2 rows of cells, and the program's axis, with arguments as of `graph_lines`.
 
-    Args:
-        rows: of `page.stays`, the buffers that stand out.
-        backward: the point at which the backward pass begins.
+    The buffers of the rows stand out.
     """
     cells = max(1, width - AXIS)
     if painted is None:
         words = " no allocation map: the module does not say where its buffers lie"
         return [fit([(words if line == 0 else "", "dim")], width, glyphs) for line in range(height)]
-    area = max(1, height - 2)
-    tone = _highlighted(page, painted, rows)
+    area, tone = max(1, height - 2), _highlighted(page, painted, rows)
     steps = len(tone) // area
     lines = [_title(page, painted, rows, cells, width, glyphs)]
     for row in range(area - 1, -1, -1):
@@ -209,9 +201,8 @@ def _highlighted(page: SpaceMemory, painted: PaintedMap, rows: Int64s) -> Tones:
     columns = point_columns(page, painted.tone.shape[1])
     left = np.searchsorted(columns.last, stays.born[rows], side="right")
     right = np.searchsorted(columns.first, stays.dies[rows], side="left")
-    canvas = painted.tone.astype(np.int64)
+    canvas, value = painted.tone.astype(np.int64), np.full(len(rows), OWN, np.int64)
     low = stays.offset_bytes[rows].astype(np.float64)
-    value = np.full(len(rows), OWN, np.int64)
     _paint(canvas, value, low, low + stays.size_bytes[rows], left, np.maximum(left, right), painted.row_bytes)
     return canvas.astype(np.uint8)
 
@@ -223,10 +214,9 @@ def _cells(lower: Tones, upper: Tones, labels: tuple[Label, ...], glyphs: Glyphs
         signs = [_LETTERS[below or above] for below, above in zip(lower.tolist(), upper.tolist(), strict=True)]
     else:
         signs = np.where(lower != upper, glyphs.column[4], np.where(lower == FREE, " ", glyphs.full)).tolist()
-    for label in labels:
-        room = label.cells - 2
-        words = cut(clean(label.text, glyphs.name == "ascii"), room, glyphs)
-        for cell, character in enumerate(words, label.begin + 1):
+    for begin, cells, text in labels:
+        words = cut(clean(text, glyphs.name == "ascii"), cells - 2, glyphs)
+        for cell, character in enumerate(words, begin + 1):
             if lower[cell] == upper[cell]:
                 signs[cell] = character
                 code[cell] += _WRITTEN

@@ -23,19 +23,13 @@ from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, Scene, scen
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK
 from tpuprof.tui.report.fields import screen_columns
 
-_LOW = 16
-"""Rows below which the page is without the runs, the notes and the table's heading."""
+_LOW, _WIDE = 16, 140
+"""Rows below which the page is without runs, notes and the table's heading; cells from which on shapes have room."""
 
-_MOST_GRAPH = 20
-"""Rows of the tallest graph."""
-
-_MOST_NOTES = 3
-"""Lines of notes below the graph."""
+_MOST_GRAPH, _MOST_NOTES = 20, 3
+"""Rows of the tallest graph, and lines of notes below it."""
 
 _APART = "   "
-
-_WIDE = 140
-"""Cells from which on the column of shapes is wide."""
 
 TITLE = "Memory over time"
 
@@ -129,9 +123,6 @@ def _shares(room: int, rows: int) -> tuple[int, int]:
     return graph, room - graph
 
 
-# --- what there is to say ------------------------------------------------------------------------------------------
-
-
 def empty_lines(page: MemoryProfilePage, width: int, glyphs: Glyphs) -> list[Line]:
     """A page without allocators: why, and what to do."""
     blank: Line = ((" " * width, "text"),)
@@ -187,10 +178,9 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
 
 def note_lines(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Line]:
     """Why a line does not move, and what the table does not cover."""
-    lead: list[Span] = [(" ", "text")]
     lacks = allocator.unknown.get("at_peak")
     notes = (allocator.flat, f"The rows at the peak leave out {lacks}." if lacks else None)
-    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, lead)]
+    return [line for note in notes if note for line in wrap(note, width, "dim", glyphs, [(" ", "text")])]
 
 
 # --- the graph -----------------------------------------------------------------------------------------------------
@@ -280,9 +270,6 @@ def _size(value: int) -> str:
     return binary_size(None if value < 0 else value)
 
 
-# --- what is in use at the peak ------------------------------------------------------------------------------------
-
-
 def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
     """The heading of the table."""
     rows = allocator.at_peak
@@ -309,13 +296,12 @@ def table_lines(
 
 def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:
     """Columns of the table, the most important first; those that no row has anything for are left out."""
-    optional = ("region", "data_type", "shape")
-    rows = allocator.at_peak
+    optional, rows = ("region", "data_type", "shape"), allocator.at_peak
     looks: dict[str, Mapping[str, Any]] = {
-        key: {} for key in AT_PEAK.screen if key not in optional or any(getattr(row, key) for row in rows)
+        key: {"width": 42} if key == "shape" and width >= _WIDE else {}
+        for key in AT_PEAK.screen
+        if key not in optional or any(getattr(row, key) for row in rows)
     }
-    if width >= _WIDE and "shape" in looks:
-        looks["shape"] = {"width": 42}
     return screen_columns(AT_PEAK, allocator, glyphs, looks)
 
 

@@ -170,9 +170,6 @@ def _label(shown: Scene, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
     return [(f"{text:>{AXIS - 1}}", key), (glyphs.vertical, "rule")]
 
 
-# --- below the columns ---------------------------------------------------------------------------------------------
-
-
 def mark_row(allocator: AllocatorProfile, shown: Scene, cursor: int | None, glyphs: Glyphs) -> Line:
     """The floor of the graph, where the peak and the cursor are pointed at."""
     cells: list[tuple[str, Key]] = [(glyphs.horizontal, "rule")] * shown.cells

@@ -44,10 +44,8 @@ class MemoryList:
         rows: int64, buffers in order, rows of `SpaceMemory.stays`; none where they are grouped.
         groups: of the buffers, in order; none where they are not grouped.
         point: whose buffers these are.
-        in_memory_bytes: all that is in memory at the point, whatever the filter leaves.
-        in_memory_count: buffers in memory at the point.
-        shown_bytes: what the filter leaves of these bytes.
-        shown_count: buffers that the filter leaves.
+        in_memory_bytes, in_memory_count: all that is in memory at the point, whatever the filter leaves.
+        shown_bytes, shown_count: what the filter leaves of that.
         most_bytes: the largest entry's size.
         order, grouping, wanted: as asked for.
     """
