@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -72,17 +71,14 @@ class ModuleSource:
             for row in () if line is None else table.rows(np.unique(line.events(places=False).metadata_id)):
                 if row >= 0 and (match := _MODULE_NAME.match(table.name(int(row)))):
                     ran.setdefault(int(match[2]), match[1])
-        platform = "TPU" if cores else "GPU" if devices else "CPU"
-        return cls(
-            host, HloModules.of(trace), tuple(ran.items()), next(iter(kinds), None), platform, bool(trace.problems)
-        )
+        kind, platform = next(iter(kinds), None), "TPU" if cores else "GPU" if devices else "CPU"
+        return cls(host, HloModules.of(trace), tuple(ran.items()), kind, platform, bool(trace.problems))
 
     def label(self, number: int) -> ModuleLabel:
         """The label of the module with this key in `modules`; the origin of a module from a file is the file's name."""
         name, file = self.modules.names[number] or "module", self.modules.files.get(number)
-        if file is None:
-            return ModuleLabel(name, number, self.origin)
-        return ModuleLabel(name, file.program_id, os.path.basename(file.path))
+        place = (number, self.origin) if file is None else (file.program_id, os.path.basename(file.path))
+        return ModuleLabel(name, *place)
 
 
 class CompiledModules:
@@ -112,15 +108,13 @@ class CompiledModules:
         self._places: dict[ModuleLabel, tuple[ModuleSource, int]] = {}
         self._peaks: dict[ModuleLabel, ModulePeaks] = {}
         self._last: tuple[ModuleLabel, int, SpaceMemory] | None = None
-        self._lock = threading.Lock()
-        known: set[tuple[int, str]] = set()
+        known: set[tuple[int | None, str]] = set()
         for source in self.sources:
             for number in source.modules.names:
                 label = source.label(number)
-                program = None if label.program_id is None else (label.program_id, label.name)
-                if program is None or program not in known:
+                if label.program_id is None or (label.program_id, label.name) not in known:
                     self._places.setdefault(label, (source, number))
-                    known |= {program} if program is not None else set()
+                    known |= {(label.program_id, label.name)}
 
     def page(self) -> MemoryPage:
         """All modules with their peaks; it must parse each of them."""
@@ -139,14 +133,12 @@ class CompiledModules:
 
     def peaks(self, label: ModuleLabel) -> ModulePeaks:
         """A module's peak in each memory space."""
-        with self._lock:
-            known = self._peaks.get(label)
+        known = self._peaks.get(label)
         if known is None:
             source, number = self._places[label]
             module = source.modules.module(number)
             known = module_peaks(module, label) if module else ModulePeaks(label, {}, source.modules.problem(number))
-            with self._lock:
-                self._peaks[label] = known
+            self._peaks[label] = known
         return known
 
     def find(self, wanted: str) -> ModuleLabel:
@@ -167,9 +159,9 @@ class CompiledModules:
         Raises:
             ProfileError: the module can't be read, or has no buffer assignment.
         """
-        with self._lock:
-            if self._last is not None and self._last[:2] == (label, space):
-                return self._last[2]
+        last = self._last
+        if last is not None and last[:2] == (label, space):
+            return last[2]
         source, number = self._places[label]
         module = source.modules.module(number)
         if module is None:
@@ -178,12 +170,10 @@ class CompiledModules:
         if capacity is None and space == HBM and source.platform in ("TPU", "GPU"):
             capacity = self._reported()
         made = _placed(source, space_memory(module, label, space, capacity))
-        with self._lock:
-            self._last = (label, space, made)
+        self._last = (label, space, made)
         return made
 
     def _why_none(self) -> str:
-        """Why there is no module, and how to get some."""
         if any(source.is_damaged for source in self.sources):
             return f"{WITHOUT_HLO}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
         is_tpu = any(source.platform == "TPU" for source in self.sources)

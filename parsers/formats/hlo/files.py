@@ -230,12 +230,9 @@ def _inflate(inflater: zlib._Decompress, data: bytes, out: bytearray, limit: int
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:
     """The module in any of the three messages; None where it reads as none of them."""
     for decode in (hlo_pb2.HloProto.FromString, _of_module, _of_snapshot):
-        try:
-            proto = decode(data)
-        except DecodeError:
-            continue
-        if _is_module(proto.hlo_module):
-            return proto
+        with contextlib.suppress(DecodeError):
+            if _is_module((proto := decode(data)).hlo_module):
+                return proto
     return None
 
 

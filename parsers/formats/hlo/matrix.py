@@ -142,7 +142,6 @@ def _work(module: HloModule, proto: hlo_pb2.HloInstructionProto, mxu: int) -> Ma
 
 
 def _sizes(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> _Sizes | str:
-    """Sizes of a product, or why they are unknown."""
     operands = module.operand_protos(proto)
     if len(operands) < 2 or operands[0] is None or operands[1] is None:
         return _NO_SHAPES

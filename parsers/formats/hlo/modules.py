@@ -76,9 +76,8 @@ class HloModule:
         """
         proto = self.instruction_proto(name)
         computation = None if proto is None else self.wrapped(proto)
-        if computation is None:
-            return ()
-        return tuple(self._read(inner) for inner in self._in_order(computation) if inner.opcode != b"parameter")
+        inside = () if computation is None else self._in_order(computation)
+        return tuple(self._read(inner) for inner in inside if inner.opcode != b"parameter")
 
     def instruction_proto(self, name: str) -> hlo_pb2.HloInstructionProto | None:
         """The instruction of this name as the compiler wrote it."""
@@ -153,16 +152,9 @@ class HloModule:
         operands = tuple(text(operand.name) for operand in self.operand_protos(proto) if operand is not None)
         name, opcode, shape = text(proto.name), text(proto.opcode), shape_text(proto.shape)
         inside = ", ".join(f"%{operand}" for operand in operands) or _literal(proto)
-        return Instruction(
-            name=name,
-            opcode=opcode,
-            shape=shape,
-            operands=operands,
-            expression=f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}",
-            framework_op=text(proto.metadata.op_name) or None,
-            source=self.source(proto),
-            is_fusion=proto.opcode == b"fusion",
-        )
+        expression = f"%{name} = {shape} {opcode}({inside}){self._attributes(proto)}"
+        origin = (text(proto.metadata.op_name) or None, self.source(proto))
+        return Instruction(name, opcode, shape, operands, expression, *origin, is_fusion=opcode == "fusion")
 
     def _attributes(self, proto: hlo_pb2.HloInstructionProto) -> str:
         """The attributes that the expression needs to be understood, each behind a comma."""

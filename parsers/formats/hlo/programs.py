@@ -38,7 +38,6 @@ _Load = Callable[[str], "HloModule | str"]
 
 
 def _stored(body: bytes, begin: int, length: int, label: str) -> HloModule | str:
-    """A module in the metadata's bytes."""
     from tpuprof.parsers.formats.hlo.modules import HloModule  # noqa: PLC0415 - programs are listed without the parser
     from tpuprof.parsers.formats.proto import hlo_pb2  # noqa: PLC0415
 

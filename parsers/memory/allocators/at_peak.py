@@ -13,16 +13,11 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, distinct_texts, stats_at
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation
 
-STACK = "stack"
-"""Stands for what is reserved for programs."""
+STACK, EARLIER = "stack", "allocated before the capture"
+"""Stand for what is reserved for programs, and for what is on the heap though no allocation accounts for it."""
 
-EARLIER = "allocated before the capture"
-"""Stands for what is on the heap although no allocation of the capture accounts for it."""
-
-MOST_ROWS = 10_000
-"""Different allocations that are listed; the rest of them is one row."""
-
-REST = "smaller allocations"
+MOST_ROWS, REST = 10_000, "smaller allocations"
+"""Different allocations that are listed, and what stands for the rest of them, which is one row."""
 
 _TEXTS = ("tf_op", "region_type", "shape")
 
@@ -107,7 +102,6 @@ def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> tuple[tuple[A
 
 
 def _lacks(events: AllocatorEvents, peak: int, unsized: int, heap: int, accounted: int) -> str:
-    """What the rows leave out."""
     lacks = []
     if unsized:
         lacks.append(f"{counted(unsized, 'allocation')} without a size (stat allocation_bytes)")

@@ -25,10 +25,8 @@ from tpuprof.parsers.ops.host.events import HOST_PLANE
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 
-OF_DEVICE = ("index_on_host", "device_ordinal")
+OF_DEVICE, OF_NAME = ("index_on_host", "device_ordinal"), "allocator_name"
 """Stats that number the device whose memory it is; one of another kind has a name instead."""
-
-OF_NAME = "allocator_name"
 
 _BYTES = {
     "stack_bytes": "bytes_reserved",
@@ -45,12 +43,8 @@ _STATS = (*OF_DEVICE, OF_NAME, *_BYTES.values(), "fragmentation", "addr")
 MOST_BYTES = 1 << 60
 """No memory has more; such a number is damage, and unknown. Three of them add up within 64 bits."""
 
-_CHUNK_EVENTS = 1 << 14
-_CHUNK_BYTES = 1 << 24
-"""What is read at a time; of a longer event only as much."""
-
-_MOST_TEXT = 1 << 12
-"""Bytes of a text that are kept."""
+_CHUNK_EVENTS, _CHUNK_BYTES, _MOST_TEXT = 1 << 14, 1 << 24, 1 << 12
+"""What is read at a time, of a longer event only as much; and bytes of a text that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +127,6 @@ def _ids_named(plane: Plane, name: str) -> list[int]:
 def _decoded(
     plane: Plane, begin: Int64s, length: NDArray[np.uint32], time: Int64s, is_allocation: NDArray[np.bool_]
 ) -> AllocatorEvents:
-    """The columns of events at some places."""
     count = len(begin)
     numbers = {name: np.full(count, -1, np.int64) for name in _BYTES}
     fragmentation = np.full(count, np.nan)

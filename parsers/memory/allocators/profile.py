@@ -29,7 +29,6 @@ from tpuprof.parsers.memory.allocators.model import AllocatorProfile, ModuleRuns
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
 
 TPU_PLANES = "/device:TPU:"
-
 MOST_ALLOCATORS = 1000
 """A host has a dozen; of a damaged profile so many are shown, those with most events."""
 
@@ -136,7 +135,6 @@ def _flat(used: Int64s, is_device: bool) -> str | None:
 
 
 def _unknown(events: AllocatorEvents, capacity: int | None) -> dict[str, str]:
-    """Why something is missing, by attribute."""
     columns = ("stack_bytes", "heap_bytes", "free_bytes", "fragmentation", "lifetime_peak_bytes")
     known = {name for name in columns if (getattr(events, name) >= 0).any()}
     known |= {"peak_bytes"} if known & {"stack_bytes", "heap_bytes"} else set()
@@ -147,11 +145,10 @@ def _unknown(events: AllocatorEvents, capacity: int | None) -> dict[str, str]:
 def why_empty(trace: Trace) -> str:
     """Why a profile has no allocator events, and how to get them: some sentences."""
     page = "The static view of each compiled module needs none."
+    has_none = "has no allocator events (MemoryAllocation, MemoryDeallocation)"
     if trace.problems:
-        return (
-            "What is left of this profile has no allocator events (MemoryAllocation, MemoryDeallocation); they may be"
-            f" among what is lost. {trace.problems[0].sentence} {page}"
-        )
+        lost = f"What is left of this profile {has_none}; they may be among what is lost."
+        return f"{lost} {trace.problems[0].sentence} {page}"
     if host_plane(trace) is None:
         return (
             "This profile has no events of the host, and it is there that allocators report. Capture with the host"
@@ -159,15 +156,14 @@ def why_empty(trace: Trace) -> str:
         )
     if not any(plane.name.startswith("/device:") for plane in trace.planes):
         return (
-            "This profile has no allocator events (MemoryAllocation, MemoryDeallocation), and no device. XLA on the CPU"
-            " takes its memory from the system and reports nothing; capture on a TPU or GPU. For a picture of live"
-            " arrays on any device there is jax.profiler.save_device_memory_profile."
+            f"This profile {has_none}, and no device. XLA on the CPU takes its memory from the system and reports"
+            " nothing; capture on a TPU or GPU. For a picture of live arrays on any device there is"
+            " jax.profiler.save_device_memory_profile."
         )
     return (
-        "This profile has no allocator events (MemoryAllocation, MemoryDeallocation). Either no array was made or"
-        " deleted while the capture ran, or the host tracer was below level 2 (host_tracer_level), at which allocators"
-        f" report, or this runtime records none. {page} For a picture of live arrays there is"
-        " jax.profiler.save_device_memory_profile."
+        f"This profile {has_none}. Either no array was made or deleted while the capture ran, or the host tracer was"
+        f" below level 2 (host_tracer_level), at which allocators report, or this runtime records none. {page} For a"
+        " picture of live arrays there is jax.profiler.save_device_memory_profile."
     )
 
 

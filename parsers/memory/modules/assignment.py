@@ -48,9 +48,6 @@ class Allocations:
     is_output: Bools
     largest: Int64s
 
-    def __len__(self) -> int:
-        return len(self.index)
-
     @property
     def is_temporary(self) -> Bools:
         """Those that the heap simulation tells the use of."""
@@ -89,9 +86,6 @@ class LogicalBuffers:
     offset_bytes: Int64s
     rows: dict[int, int]
     protos: Sequence[hlo_pb2.LogicalBufferProto]
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +192,9 @@ def _first_of_each(protos: Iterable[_Proto], keys: Sequence[int]) -> tuple[list[
 
 def _sizes(stored: Sequence[int], odd: Counter[str], what: str) -> list[int]:
     """Sizes, 0 for one that can't be true."""
-    odd[f"{what} with a size that can't be true: it counts as 0"] = sum(
-        not 0 <= size <= LARGEST_BYTES for size in stored
-    )
-    return [size if 0 <= size <= LARGEST_BYTES else 0 for size in stored]
+    is_true = [0 <= size <= LARGEST_BYTES for size in stored]
+    odd[f"{what} with a size that can't be true: it counts as 0"] = is_true.count(False)
+    return [size if true else 0 for size, true in zip(stored, is_true, strict=True)]
 
 
 def _assigned(

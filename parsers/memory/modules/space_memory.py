@@ -93,7 +93,6 @@ def _missing(label: ModuleLabel) -> str:
 
 
 def _reasons(memory: SpaceMemory) -> dict[str, str]:
-    """Why a figure is None, by attribute."""
     where = space_name(memory.space)
     elements = "What the elements of a buffer or an allocation take that is in memory at the peak is not known."
     from_start = "All that is in memory at the peak is there from the beginning."
@@ -111,7 +110,6 @@ def _reasons(memory: SpaceMemory) -> dict[str, str]:
 
 
 def _names(trace: hlo_pb2.HeapSimulatorTrace | None) -> tuple[str, ...]:
-    """Name of the instruction of each event."""
     names = () if trace is None else [event.instruction_name for event in trace.events]
     decoded = {name: text(name) for name in set(names)}
     return tuple(decoded[name] for name in names)

@@ -47,7 +47,6 @@ def painted(
 
 
 def _run(sign: int, ink: int, ground: int, cells: int, glyphs: Glyphs, rule: bool) -> Span:
-    """So many cells that look the same."""
     is_free = ground in (FREE, BAND)
     if rule and sign in (0, 8) and (not glyphs.letters or (is_free and not sign)):
         return glyphs.horizontal * cells, (LIMIT, FILL[ink if sign else ground])

@@ -44,11 +44,8 @@ def short_shape(shape: str | None) -> str:
     return _LAYOUT.sub("", shape[:_SHORT_SHAPE]) if shape else UNKNOWN
 
 
-LABEL = 10
-"""Cells of a label, with the blank behind it."""
-
-NAMED = 5
-"""Callers, or buffers of a group, that a card names."""
+LABEL, NAMED = 10, 5
+"""Cells of a label, with the blank behind it; callers, or buffers of a group, that a card names."""
 
 CATEGORY_PHRASES: dict[Category, str] = {
     **{category: category for category in CATEGORIES},

@@ -91,12 +91,10 @@ class BuffersView:
 
     @property
     def _shown_index(self) -> int | None:
-        """Which of the modules is shown."""
         shown = self._shown.module if self._shown is not None else None
         return next((index for index, other in enumerate(self._pages.page.modules) if other.module == shown), None)
 
     def _title(self, space: SpaceMemory) -> str:
-        """The module, and which of how many."""
         modules = self._pages.page.modules
         place = f"number {self._shown_index + 1} by peak" if self._shown_index else "the largest peak"
         host = f" of {space.module.origin}" if len(self._pages.page.hosts) > 1 else ""
@@ -209,7 +207,6 @@ class BuffersView:
             self._to_row(self._entry_of(row, self._state.row))
 
     def _entry_of(self, row: int | None, otherwise: int = 0) -> int:
-        """Where a buffer stands in the list."""
         entries = np.flatnonzero(self.listed.rows == (-1 if row is None else row))
         return int(entries[0]) if len(entries) else otherwise
 
@@ -281,7 +278,6 @@ class BuffersView:
     # --- other modules and spaces
 
     def _spaces(self) -> list[int]:
-        """The memory spaces that the shown module uses."""
         shown = self._shown_index
         return sorted(self._pages.page.modules[shown].peaks) if shown is not None else []
 

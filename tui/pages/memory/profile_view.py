@@ -11,12 +11,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import fit, labelled
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.pages.memory.draw.profile import (
-    ComposedMemoryProfile,
-    MemoryProfileState,
-    columns_between,
-    compose_memory_profile,
-)
+from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED
 from tpuprof.tui.report.buffers import searched
@@ -41,8 +36,8 @@ class AllocatorsView:
     def __init__(self, page: MemoryProfilePage, runs: Sequence[ModuleRuns]) -> None:
         self._page = page
         self._runs = runs
-        self._state = MemoryProfileState()
-        self._composed: ComposedMemoryProfile | None = None
+        self._state = profile.MemoryProfileState()
+        self._composed: profile.ComposedMemoryProfile | None = None
         self.list_rows = 1
 
     # --- what it shows
@@ -53,11 +48,11 @@ class AllocatorsView:
 
     def show(self, index: int) -> None:
         """Shows an allocator, by index."""
-        self._state = MemoryProfileState(allocator=index)
+        self._state = profile.MemoryProfileState(allocator=index)
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The allocator, or why there is none."""
-        composed = compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
+        composed = profile.compose_memory_profile(self._page, self._runs, self._state, width, height, glyphs)
         self._state = replace(self._state, top=composed.top)
         self._composed, self.list_rows = composed, max(1, composed.list_rows)
         return list(composed.lines)
@@ -114,7 +109,7 @@ class AllocatorsView:
         if allocator is None:
             return
         if across and drawn is not None and drawn.edges:
-            there = columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
+            there = profile.columns_between(drawn, self._state.cursor_ps, across, allocator.peak_time_ps)
             self._state = replace(self._state, cursor_ps=there)
         if down:
             self._state = replace(self._state, row=max(0, min(self._state.row + down, len(allocator.at_peak) - 1)))
@@ -169,7 +164,6 @@ class AllocatorsView:
 
 
 def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
-    """All there is to say of a row."""
     facts = (
         ("op", row.framework_op),
         ("how many", count(row.occurrences)),

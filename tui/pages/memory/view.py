@@ -260,7 +260,6 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="triage", description="triage")
     def _work_out(self, space: SpaceMemory) -> None:
-        """Works out what to do about a memory space."""
         from tpuprof.parsers.memory.oom.triage import triage_of_memory  # noqa: PLC0415
 
         load_above("oom")  # read here, and not on the screen's thread
@@ -269,7 +268,6 @@ class MemoryTab(Tab):
     # --- other modules and spaces
 
     def _choose(self, view: BuffersView | AllocatorsView) -> None:
-        """Lists modules, or allocators."""
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
         self.post_message(OpenPopup(Chooser(self.look, title, columns, choices, self._chosen, start)))

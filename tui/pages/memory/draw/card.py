@@ -100,7 +100,6 @@ def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
 
 
 def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """How many buffers of its shape are in memory with it."""
     if not buffer.shape:
         return []
     stays, rows = page.stays, page.at(point)
@@ -140,7 +139,6 @@ def _event_words(page: SpaceMemory, point: int) -> str:
 
 
 def _place(page: SpaceMemory, row: int, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
-    """Its allocation, where in it, and its number."""
     allocation, offset = int(page.stays.allocation[row]), buffer.offset_bytes
     kind = f" ({buffer.allocation_type})" if buffer.allocation_type else ""
     words = f"{allocation}{kind}" if allocation >= 0 else f"unknown{kind}"

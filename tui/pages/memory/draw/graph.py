@@ -47,11 +47,6 @@ class PointColumns:
     last: Int64s
     top: Int64s
 
-    def between(self, born: int, dies: int) -> Bools:
-        """bool[columns]: those with a point p for which born <= p < dies."""
-        inside: Bools = (self.first < dies) & (self.last > born)
-        return inside
-
 
 def point_columns(page: SpaceMemory, columns: int) -> PointColumns:
     """The points of so many columns over the whole program."""

@@ -29,9 +29,8 @@ FREE, CROWDED, OWN = 0, 5, 6
 
 _FILLS: tuple[Fill, ...] = ("page", "step", "module", "idle", "unknown", "view", "copy")
 _LETTERS = " :=-%.@"
-_WRITTEN = 256
-_LABELLED = 16
-"""Cells from which on a line of an area has room for a label."""
+_WRITTEN, _LABELLED = 256, 16
+"""Added to the code of a cell with a letter; cells from which on a line of an area has room for a label."""
 
 _MOST_CELLS = 1 << 22
 """Cells painted at most: buffers that lie upon each other, against all rules, could ask for any number."""

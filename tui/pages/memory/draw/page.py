@@ -16,10 +16,9 @@ from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_li
 from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryList, Order, list_heading, table_lines
 from tpuprof.tui.pages.memory.fields.module import short_op
 
-WIDE = 130
-"""Cells from which on the card stands beside the list."""
+WIDE, GUTTER = 130, 3
+"""Cells from which on the card stands beside the list, and between them."""
 
-GUTTER = 3
 ROOMY = 18
 """Lines from which on a line says what the band is."""
 
@@ -156,7 +155,6 @@ def _painted(
 
 
 def _name(page: SpaceMemory, listed: MemoryList, entry: int) -> tuple[str, str]:
-    """What an entry is called, and where it comes from."""
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group.name, counted(len(group.rows), "buffer")
@@ -174,7 +172,6 @@ def _warnings(page: SpaceMemory, width: int, height: int, glyphs: Glyphs) -> lis
 
 
 def _no_trace(page: SpaceMemory, width: int, glyphs: Glyphs) -> list[Line]:
-    """Why there is no graph."""
     why = page.unknown.get("peak_instruction") or "the module has no heap trace of this memory"
     words = f"No working set over the program: {why.rstrip('.')}. What follows is in memory throughout."
     return wrap(words, width - 1, "dim", glyphs, [(" ", "text")])[:2]

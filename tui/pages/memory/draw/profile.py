@@ -101,9 +101,8 @@ def compose_memory_profile(
     shown = scene(allocator, max(1, width - AXIS))
     graph_line = len(lines) + 1
     lines += graph_block(allocator, shown, graph_rows, width, glyphs, state.cursor_ps, band, low)
-    lines += [*below, table_header(allocator, width, glyphs)]
-    first = len(lines)
-    row = min(max(state.row, 0), max(rows - 1, 0))
+    lines += below
+    first, row = len(lines) + 1, min(max(state.row, 0), max(rows - 1, 0))
     top = shown_top(row, state.top, list_rows, rows)
     lines += table_lines(allocator, top, list_rows, row, width, glyphs)
     return ComposedMemoryProfile(
@@ -278,20 +277,15 @@ def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
     return rule("In use at the peak", width, glyphs, kinds)
 
 
-def table_header(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
-    """Titles of the columns that fit."""
-    return header_line(chosen_columns(peak_columns(allocator, width, glyphs), width), width, glyphs)
-
-
 def table_lines(
     allocator: AllocatorProfile, top: int, rows: int, selected: int | None, width: int, glyphs: Glyphs
 ) -> list[Line]:
-    """At most so many rows from `top` on; a sentence where there is nothing in use."""
-    if not allocator.at_peak:
-        return [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
+    """Titles of the columns that fit, and at most so many rows from `top` on; a sentence where nothing is in use."""
     columns = chosen_columns(peak_columns(allocator, width, glyphs), width)
-    last = min(top + max(rows, 0), len(allocator.at_peak))
-    return row_lines(columns, range(top, last), selected, width, glyphs)
+    shown = row_lines(columns, range(top, min(top + rows, len(allocator.at_peak))), selected, width, glyphs)
+    if not allocator.at_peak:
+        shown = [fit([("  Nothing is known to be in use at the peak.", "dim")], width, glyphs)][:rows]
+    return [header_line(columns, width, glyphs), *shown]
 
 
 def peak_columns(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> list[Column]:

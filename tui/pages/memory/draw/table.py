@@ -27,11 +27,8 @@ Grouping = Literal["none", "source", "scope", "category"]
 ORDERS: tuple[Order, ...] = ("size", "padding", "program")
 GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category")
 
-_BARRED = 104
-"""Cells from which on rows are numbered and have a bar."""
-
-_SHORT_OP = 20
-"""Cells below which the end of an op's name is all that is shown of it."""
+_BARRED, _SHORT_OP = 104, 20
+"""Cells from which on rows are numbered and have a bar, and below which only the end of an op's name is shown."""
 
 _GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category"}
 
@@ -169,7 +166,6 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, width: int, glyphs: Gl
 
 
 def _room(columns: list[Column], width: int) -> int:
-    """Cells that some columns leave."""
     return width - 1 - sum(column.width + 1 for column in columns)
 
 

@@ -49,7 +49,6 @@ _OF_EVENTS = (
 
 
 def _at_peak(key: str) -> Callable[[AllocatorProfile], Any]:
-    """What the event at an allocator's peak says."""
     return lambda allocator: plain(getattr(allocator, key)[[allocator.peak_index]])[0]
 
 
@@ -113,7 +112,6 @@ def _dim(value: str | None) -> StyleKey:
 
 
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
-    """A text of an allocation, which the profile may lack."""
     look: OnScreen[AllocatorProfile] = OnScreen("", title, width, _dim, cut=cut)
     null = "the runtime does not say this of these allocations"
     return Field(key, _DETAIL, _of_rows(key), meaning, null, title, look, filter=(key,))

@@ -170,7 +170,6 @@ def text(memory: ModuleMemory, asked: Asked) -> str:
 
 
 def _space_lines(space: SpaceMemory, limit: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """A memory space as the screen shows it."""
     from tpuprof.tui.pages.memory.draw.graph import graph_lines  # noqa: PLC0415 - for text alone
     from tpuprof.tui.pages.memory.draw.header import header_lines  # noqa: PLC0415
     from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines  # noqa: PLC0415
