@@ -11,7 +11,7 @@ than the array treats the missing ones as 1, so a scalar with ``T(128)`` takes 1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
@@ -20,6 +20,8 @@ from tpuprof.parsers.formats.proto import hlo_pb2
 
 COMBINE = -(2**63)
 """A tile dimension, ``*`` in text, that merges a dimension with the next more minor one; rare, and not sized here."""
+
+_Ints = tuple[int, ...]
 
 _LIMIT = 2**63  # XLA's sizes and dimensions are int64
 _MAX_RANK = 256
@@ -196,24 +198,16 @@ def element_bits(proto: hlo_pb2.ShapeProto) -> int:
 
 def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     """The array shape that a proto holds; None for tuples, unknown types and layouts that contradict themselves."""
-    known = _TYPES.get(proto.element_type)
-    dims, layout = tuple(proto.dimensions), proto.layout
-    order = tuple(layout.minor_to_major)
-    tiles = tuple(tuple(tile.dimensions) for tile in layout.tiles)
-    space, bits, tail = layout.memory_space, layout.element_size_in_bits, layout.tail_padding_alignment_in_elements
-    if known is None or not _plausible(dims, order, tiles) or min(space, bits, tail) < 0:
+    known, layout = _TYPES.get(proto.element_type), proto.layout
+    numbers = {
+        "S": layout.memory_space,
+        "E": layout.element_size_in_bits,
+        "L": layout.tail_padding_alignment_in_elements,
+    }
+    if known is None or min(numbers.values()) < 0:
         return None
-    dynamic = tuple(proto.is_dynamic_dimension)
-    return Shape(
-        element_type=known,
-        dimensions=dims,
-        minor_to_major=order,
-        tiles=tiles,
-        memory_space=space,
-        element_bits=bits,
-        tail_alignment=tail or 1,
-        dynamic=dynamic if any(dynamic) and len(dynamic) == len(dims) else (),
-    )
+    order, tiles = tuple(layout.minor_to_major), tuple(tuple(tile.dimensions) for tile in layout.tiles)
+    return _checked(known, tuple(proto.dimensions), tuple(proto.is_dynamic_dimension), order, tiles, numbers)
 
 
 def shape_text(proto: hlo_pb2.ShapeProto) -> str:
@@ -235,33 +229,37 @@ def _shape(array: re.Match[str]) -> Shape | None:
     order, read = _numbers(order_text), _attributes(attributes)
     if len(sizes) != len(parts) or order is None or read is None:
         return None
-    tiles, numbers, other = read
-    if not _plausible(dims, order, tiles):
+    return _checked(element_type, dims, dynamic, order, *read)
+
+
+def _checked(
+    element_type: str,
+    dims: _Ints,
+    dynamic: tuple[bool, ...],
+    order: _Ints,
+    tiles: tuple[_Ints, ...],
+    numbers: Mapping[str, int],
+    other: str = "",
+) -> Shape | None:
+    """The shape where dimensions fit int64 and the order, where stated, names each once; `numbers` as in `S(1)E(4)`."""
+    fits = len(dims) <= _MAX_RANK and all(0 <= size < _LIMIT for size in dims)
+    if not fits or (order and sorted(order) != list(range(len(dims)))) or not all(tiles):
         return None
-    return Shape(
-        element_type=element_type,
-        dimensions=dims,
-        minor_to_major=order,
-        tiles=tiles,
-        memory_space=numbers.get("S", 0),
-        element_bits=numbers.get("E", 0),
-        tail_alignment=numbers.get("L", 1) or 1,
-        dynamic=dynamic if any(dynamic) else (),
-        other=other,
-    )
+    bounds = dynamic if any(dynamic) and len(dynamic) == len(dims) else ()
+    space, bits, tail = (numbers.get(letter, 0) for letter in "SEL")
+    return Shape(element_type, dims, order, tiles, space, bits, tail or 1, bounds, other)
 
 
-def _attributes(text: str) -> tuple[tuple[tuple[int, ...], ...], dict[str, int], str] | None:
+def _attributes(text: str) -> tuple[tuple[_Ints, ...], dict[str, int], str] | None:
     """Tiles, numbers by letter and others of a layout behind its colon; None where that does not read to its end."""
-    tiles: tuple[tuple[int, ...], ...] = ()
+    tiles: tuple[_Ints, ...] = ()
     numbers: dict[str, int] = {}
     other, offset = "", 0
     while offset < len(text):
         match = _ATTRIBUTE.match(text, offset)
         if match is None:
             return None
-        offset = match.end()
-        groups = _GROUP.findall(match[2])
+        offset, groups = match.end(), _GROUP.findall(match[2])
         if match[1] == "T":
             tile_sizes = [_numbers(group.replace("*", str(COMBINE))) for group in groups]
             tiles += tuple(tile for tile in tile_sizes if tile)
@@ -277,19 +275,13 @@ def _attributes(text: str) -> tuple[tuple[tuple[int, ...], ...], dict[str, int],
     return tiles, numbers, other
 
 
-def _numbers(text: str) -> tuple[int, ...] | None:
+def _numbers(text: str) -> _Ints | None:
     """Numbers with commas between; None where one is no number or too long for an int64."""
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if any(len(part) > 20 or not re.fullmatch(r"-?[0-9]+", part) for part in parts):
         return None
     values = tuple(int(part) for part in parts)
     return values if all(-_LIMIT <= value < _LIMIT for value in values) else None
-
-
-def _plausible(dims: Sequence[int], order: Sequence[int], tiles: Iterable[Sequence[int]]) -> bool:
-    """Whether dimensions fit int64 and the order, where stated, names each of them once."""
-    fits = len(dims) <= _MAX_RANK and all(0 <= size < _LIMIT for size in dims)
-    return fits and (not order or sorted(order) == list(range(len(dims)))) and all(len(tile) > 0 for tile in tiles)
 
 
 def _tile_text(tile: Sequence[int]) -> str:

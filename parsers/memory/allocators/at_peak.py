@@ -94,10 +94,10 @@ def in_use_at(plane: Plane, events: AllocatorEvents, peak: int) -> tuple[tuple[A
     heap, stack = int(events.heap_bytes[peak]), max(int(events.stack_bytes[peak]), 0)
     rows, accounted = _merged(plane, events.take(sized))
     if heap > accounted:
-        rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted, None, None, None))
+        rows.append(ActiveAllocation(EARLIER, 1, heap - accounted, heap - accounted))
     if stack:
-        rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK, None, None))
-    rows.sort(key=lambda row: -row.occurrences * row.allocated_bytes)  # equal ones stay in order
+        rows.append(ActiveAllocation(STACK, 1, stack, stack, STACK))
+    rows.sort(key=lambda row: -row.total_bytes)  # equal ones stay in order
     return tuple(rows), _lacks(events, peak, len(live) - len(sized), heap, accounted)
 
 
@@ -121,13 +121,9 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     texts, op, region, shape, data_type = describe(plane, events)
     columns = (events.allocated_bytes, events.requested_bytes, op, region, data_type, shape)
     order = np.lexsort(columns)
-    differs = np.zeros(len(order), np.bool_)
-    differs[0] = True
-    for column in columns:
-        differs[1:] |= column[order][1:] != column[order][:-1]
-    first = np.flatnonzero(differs)
-    count = np.diff(np.append(first, len(order)))
-    rows = order[first]
+    differs = np.any([column[order][1:] != column[order][:-1] for column in columns], axis=0)
+    first = np.flatnonzero(np.append(True, differs))
+    rows, count = order[first], np.diff(np.append(first, len(order)))
     sizes = events.allocated_bytes[rows]
     ranked = np.lexsort((-sizes, -count * sizes.astype(np.float64)))  # the product may be beyond 64 bits
     accounted = _product_sum(count, sizes)
@@ -146,7 +142,7 @@ def _merged(plane: Plane, events: AllocatorEvents) -> tuple[list[ActiveAllocatio
     allocations.sort(key=_order)
     rest = _product_sum(count[ranked[MOST_ROWS:]], sizes[ranked[MOST_ROWS:]])
     if rest:
-        allocations.append(ActiveAllocation(REST, 1, rest, rest, None, None, None))
+        allocations.append(ActiveAllocation(REST, 1, rest, rest))
     return allocations, accounted
 
 
@@ -158,4 +154,4 @@ def _product_sum(count: NDArray[np.intp], sizes: Int64s) -> int:
 def _order(row: ActiveAllocation) -> tuple[int, int, int, list[str]]:
     """By total, then size, then what was asked for, then texts."""
     texts = [text or "" for text in (row.framework_op, row.region, row.data_type, row.shape)]
-    return -row.occurrences * row.allocated_bytes, -row.allocated_bytes, -row.requested_bytes, texts
+    return -row.total_bytes, -row.allocated_bytes, -row.requested_bytes, texts

@@ -169,7 +169,7 @@ def _row_lines(row: ActiveAllocation, width: int, glyphs: Glyphs) -> list[Line]:
         ("how many", count(row.occurrences)),
         ("each takes", binary_size(row.allocated_bytes)),
         ("each asked for", binary_size(row.requested_bytes)),
-        ("together", binary_size(row.allocated_bytes * row.occurrences)),
+        ("together", binary_size(row.total_bytes)),
         ("region", row.region),
         ("data type", row.data_type),
         ("shape", row.shape),

@@ -86,8 +86,7 @@ class MemoryTab(Tab):
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
         from tpuprof.tui.pages.memory.module_view import BuffersView  # noqa: PLC0415
 
-        self._pages, self._allocators, self._is_profile = pages, None, False
-        self._buffers = BuffersView(pages)
+        self._pages, self._buffers, self._allocators, self._is_profile = pages, BuffersView(pages), None, False
         wanted, self._wanted_op = self._wanted_op, None
         self.redraw()
         return self.go_to("op", *wanted) if wanted is not None else ""

@@ -225,11 +225,10 @@ def _with_limit(spans: list[Span], capacity: int, glyphs: Glyphs) -> list[Span]:
 
 def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyphs) -> Line:
     """A sign above the peak's column, with the peak and its instruction beside it."""
-    column = column_of(page, cells, page.peak_position)
     words = f"peak {binary_size(page.peak_bytes)}"
     if page.peak_instruction is not None:
         words += f", after {cut_middle(clean(page.peak_instruction, glyphs.name == 'ascii'), _NAME, glyphs)}"
-    begin, spans = _beside(column, words, glyphs.down, cells, "strong")
+    begin, spans = _beside(column_of(page, cells, page.peak_position), words, glyphs.down, cells, "strong")
     before, after = AXIS + begin, width - AXIS - begin - line_width(tuple(spans))
     if len(far) + 2 <= after:
         return fit([(" " * before, "text"), *spans, (f"{far:>{after - 1}}", "dim")], width, glyphs)
@@ -250,20 +249,18 @@ def program_axis(
 ) -> Line:
     """The axis of the program, with the point looked at, what is in use there, and where the backward pass begins."""
     point = min(max(point, 0), page.points - 1)
-    column = column_of(page, cells, point)
     words = f"point {count(point)} of {count(page.points - 1)}"
     if point != page.peak_position:  # else the line above the graph says the rest
         words += f": {binary_size(int(page.heap_bytes[point]))}"
         name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
         after = f"after {clean(name, glyphs.name == 'ascii')}" if name else "before the first instruction"
         words += f", {cut_middle(after, _NAME, glyphs)}"
-    begin, spans = _beside(column, words, glyphs.up, cells, "text")
-    used = begin + line_width(tuple(spans))
+    begin, spans = _beside(column_of(page, cells, point), words, glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1
     line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]
-    line += _axis_rule(0, max(0, begin - 1), passes, glyphs)
-    line += [(" " * min(1, begin), "text"), *spans, (" ", "text")]
-    return fit([*line, *_axis_rule(used + 1, cells, passes, glyphs)], width, glyphs)
+    line += [*_axis_rule(0, max(0, begin - 1), passes, glyphs), (" " * min(1, begin), "text"), *spans, (" ", "text")]
+    end = begin + line_width(tuple(spans)) + 1
+    return fit([*line, *_axis_rule(end, cells, passes, glyphs)], width, glyphs)
 
 
 def _axis_rule(begin: int, end: int, passes: int, glyphs: Glyphs) -> list[Span]:

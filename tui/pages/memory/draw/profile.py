@@ -272,8 +272,7 @@ def _size(value: int) -> str:
 def table_rule(allocator: AllocatorProfile, width: int, glyphs: Glyphs) -> Line:
     """The heading of the table."""
     rows = allocator.at_peak
-    total = sum(row.occurrences * row.allocated_bytes for row in rows)
-    kinds = f"{counted(len(rows), 'kind')}, {binary_size(total)}" if rows else "nothing"
+    kinds = f"{counted(len(rows), 'kind')}, {binary_size(sum(row.total_bytes for row in rows))}" if rows else "nothing"
     return rule("In use at the peak", width, glyphs, kinds)
 
 

@@ -121,21 +121,19 @@ def _of_rows(key: str) -> Callable[[AllocatorProfile, Rows], list[Any]]:
     return lambda allocator, rows: [getattr(allocator.at_peak[row], key) for row in rows]
 
 
-def _totals(allocator: AllocatorProfile, rows: Rows) -> list[int]:
-    return [row.occurrences * row.allocated_bytes for row in map(allocator.at_peak.__getitem__, rows)]
-
-
 def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
-    return [100 * total / max(allocator.peak_bytes, 1) for total in _totals(allocator, rows)]
+    return [100 * allocator.at_peak[row].total_bytes / max(allocator.peak_bytes, 1) for row in rows]
 
 
-def _number(key: str, unit: Unit, meaning: str, title: str, width: int) -> Field[AllocatorProfile]:
-    return Field(key, unit, _of_rows(key), meaning, heading=title, screen=OnScreen("", title, width))
+def _number(
+    key: str, unit: Unit, meaning: str, title: str, width: int, style: StyleKey = "text"
+) -> Field[AllocatorProfile]:
+    screen: OnScreen[AllocatorProfile] = OnScreen("", title, width, lambda _: style)
+    return Field(key, unit, _of_rows(key), meaning, heading=title, screen=screen)
 
 
 _TITLE = "in use at the peak"
 _OP_LOOK: OnScreen[AllocatorProfile] = OnScreen("", _TITLE, 28, _dim, fixed=True, grows=True)
-_TOTAL_LOOK: OnScreen[AllocatorProfile] = OnScreen("", "total", 9, lambda _: "strong")
 _ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
@@ -144,9 +142,7 @@ AT_PEAK: Table[AllocatorProfile] = Table(
         Field("host", VERBATIM, lambda allocator, rows: [allocator.host] * len(rows), "the allocator's host"),
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
         replace(_detail("framework_op", _TITLE, 28, "the op that allocated it"), unit=_OP, screen=_OP_LOOK),
-        Field(
-            "total_bytes", BYTES, _totals, "what equal allocations take together", heading="total", screen=_TOTAL_LOOK
-        ),
+        _number("total_bytes", BYTES, "what equal allocations take together", "total", 9, "strong"),
         Field("share_percent", PERCENT, _shares, "that, of the peak", heading="%", screen=OnScreen("", "%", 6)),
         _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
         _number("allocated_bytes", BYTES, "what the allocator gave each", "size", 9),

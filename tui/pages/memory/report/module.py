@@ -200,15 +200,11 @@ def _module_lines(page: MemoryPage, width: int, glyphs: Glyphs) -> list[Line]:
     return [*lines, fit([(f" and {left} more", "dim")], width, glyphs)] if left > 0 else lines
 
 
-def _warnings(memory: ModuleMemory) -> Sequence[str]:
-    return (*memory.warnings, *((memory.problem,) if memory.problem else ()))
-
-
 REPORT = Report(
     read=read,
     writers={"json": json, "csv": csv, "md": markdown, "text": text},
     tables=(MODULES, BUFFERS),
     csv_table=BUFFERS,
     figures=(DEVICE, *SPACE),
-    warnings=_warnings,
+    warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
 )
