@@ -11,7 +11,7 @@ than the array treats the missing ones as 1, so a scalar with ``T(128)`` takes 1
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
@@ -199,12 +199,8 @@ def element_bits(proto: hlo_pb2.ShapeProto) -> int:
 def shape_of_proto(proto: hlo_pb2.ShapeProto) -> Shape | None:
     """The array shape that a proto holds; None for tuples, unknown types and layouts that contradict themselves."""
     known, layout = _TYPES.get(proto.element_type), proto.layout
-    numbers = {
-        "S": layout.memory_space,
-        "E": layout.element_size_in_bits,
-        "L": layout.tail_padding_alignment_in_elements,
-    }
-    if known is None or min(numbers.values()) < 0:
+    numbers = (layout.memory_space, layout.element_size_in_bits, layout.tail_padding_alignment_in_elements)
+    if known is None or min(numbers) < 0:
         return None
     order, tiles = tuple(layout.minor_to_major), tuple(tuple(tile.dimensions) for tile in layout.tiles)
     return _checked(known, tuple(proto.dimensions), tuple(proto.is_dynamic_dimension), order, tiles, numbers)
@@ -238,22 +234,22 @@ def _checked(
     dynamic: tuple[bool, ...],
     order: _Ints,
     tiles: tuple[_Ints, ...],
-    numbers: Mapping[str, int],
+    numbers: tuple[int, int, int],
     other: str = "",
 ) -> Shape | None:
-    """The shape where dimensions fit int64 and the order, where stated, names each once; `numbers` as in `S(1)E(4)`."""
+    """The shape where dimensions fit int64 and the order, where stated, names each once; `numbers` of S, E and L."""
     fits = len(dims) <= _MAX_RANK and all(0 <= size < _LIMIT for size in dims)
     if not fits or (order and sorted(order) != list(range(len(dims)))) or not all(tiles):
         return None
     bounds = dynamic if any(dynamic) and len(dynamic) == len(dims) else ()
-    space, bits, tail = (numbers.get(letter, 0) for letter in "SEL")
+    space, bits, tail = numbers
     return Shape(element_type, dims, order, tiles, space, bits, tail or 1, bounds, other)
 
 
-def _attributes(text: str) -> tuple[tuple[_Ints, ...], dict[str, int], str] | None:
-    """Tiles, numbers by letter and others of a layout behind its colon; None where that does not read to its end."""
+def _attributes(text: str) -> tuple[tuple[_Ints, ...], tuple[int, int, int], str] | None:
+    """Tiles, numbers of S, E and L, others of a layout behind its colon; None where that does not read to its end."""
     tiles: tuple[_Ints, ...] = ()
-    numbers: dict[str, int] = {}
+    numbers = {"S": 0, "E": 0, "L": 0}
     other, offset = "", 0
     while offset < len(text):
         match = _ATTRIBUTE.match(text, offset)
@@ -265,14 +261,14 @@ def _attributes(text: str) -> tuple[tuple[_Ints, ...], dict[str, int], str] | No
             tiles += tuple(tile for tile in tile_sizes if tile)
             if not all(tile_sizes):
                 return None
-        elif match[1] in ("S", "E", "L"):
+        elif match[1] in numbers:
             value = _numbers(groups[0])
             if value is None or len(value) != 1 or len(groups) != 1 or value[0] < 0:
                 return None
             numbers[match[1]] = value[0]
         else:
             other += match[0]
-    return tiles, numbers, other
+    return tiles, (numbers["S"], numbers["E"], numbers["L"]), other
 
 
 def _numbers(text: str) -> _Ints | None:

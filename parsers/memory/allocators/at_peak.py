@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,22 @@ _REF_TYPES = 100
 """A reference to a variable has the type's number plus this."""
 
 
+class Descriptions(NamedTuple):
+    """What some events say of themselves, as columns.
+
+    Attributes:
+        texts: each once, and at their end None.
+        op, region, shape: int32[n], indices into `texts`; -1 where the event does not tell.
+        data_type: int64[n], TensorFlow's number; 0 where the event does not tell.
+    """
+
+    texts: tuple[str | None, ...]
+    op: NDArray[np.int32]
+    region: NDArray[np.int32]
+    shape: NDArray[np.int32]
+    data_type: Int64s
+
+
 def data_type_name(number: int) -> str | None:
     """``float`` of 1, ``half`` of 19; None for 0 and ``type 77`` for a number without a name."""
     if number == 0:
@@ -40,15 +57,8 @@ def data_type_name(number: int) -> str | None:
     return f"{_DATA_TYPES[base - 1]}{suffix}" if 0 < base <= len(_DATA_TYPES) else f"type {number}"
 
 
-def describe(
-    plane: Plane, events: AllocatorEvents
-) -> tuple[tuple[str | None, ...], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Int64s]:
-    """Reads what events say of themselves.
-
-    Returns:
-        Texts, each once, and at their end None; op, region and shape, int32[n], indices into these texts, -1 where the
-        event does not tell; data type, int64[n], TensorFlow's number, 0 where the event does not tell.
-    """
+def describe(plane: Plane, events: AllocatorEvents) -> Descriptions:
+    """Reads what events say of themselves."""
     known: dict[str, int] = {}
     columns = {name: np.full(len(events), -1, np.int32) for name in _TEXTS}
     data_type = np.zeros(len(events), np.int64)
@@ -60,7 +70,7 @@ def describe(
                 columns[name][rows] = np.array([*index, -1], np.int32)[which]
         if "data_type" in stats:
             data_type[rows] = stats["data_type"].integers()
-    return (*known, None), columns["tf_op"], columns["region_type"], columns["shape"], data_type
+    return Descriptions((*known, None), columns["tf_op"], columns["region_type"], columns["shape"], data_type)
 
 
 def live_at(events: AllocatorEvents, last: int) -> Int64s:

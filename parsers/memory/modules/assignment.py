@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -192,9 +193,9 @@ def _first_of_each(protos: Iterable[_Proto], keys: Sequence[int]) -> tuple[list[
 
 def _sizes(stored: Sequence[int], odd: Counter[str], what: str) -> list[int]:
     """Sizes, 0 for one that can't be true."""
-    is_true = [0 <= size <= LARGEST_BYTES for size in stored]
-    odd[f"{what} with a size that can't be true: it counts as 0"] = is_true.count(False)
-    return [size if true else 0 for size, true in zip(stored, is_true, strict=True)]
+    sizes = [size if 0 <= size <= LARGEST_BYTES else 0 for size in stored]
+    odd[f"{what} with a size that can't be true: it counts as 0"] = sum(map(operator.ne, sizes, stored))
+    return sizes
 
 
 def _assigned(

@@ -210,8 +210,8 @@ def test_texts_of_one_length_stay_apart_with_zero_bytes_at_their_ends() -> None:
     assert plane is not None
     found = allocator_events(plane)
     assert found is not None
-    texts, op, *_ = describe(plane, found)
-    assert [texts[index] for index in op] == list(names)
+    said = describe(plane, found)
+    assert [said.texts[index] for index in said.op] == list(names)
 
 
 def test_a_text_of_any_length_is_read_in_part() -> None:

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import LABEL, NAMED, PADDED, WASTED, entry, expansion_style
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.layout import clean, fit, wrap
-from tpuprof.tui.draw.spans import Glyphs, Line, Span
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.memory.fields.module import SMALL
 
 COMPARED = 256
@@ -73,18 +73,14 @@ def group_card(page: SpaceMemory, group: Group, width: int, glyphs: Glyphs) -> l
 
 def _sizes(page: SpaceMemory, buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     """What it takes, of that the elements, and what padding adds."""
-    lines, padding, expansion = (
-        _size_entry(page, buffer.size_bytes, width, glyphs),
-        buffer.padding_bytes,
-        buffer.expansion,
-    )
+    lines = _size_entry(page, buffer.size_bytes, width, glyphs)
+    padding, expansion = buffer.padding_bytes, buffer.expansion
     if not padding:
         why = "unknown: the size of its elements is not known" if padding is None else "none"
         return lines + entry("padding", why, width, glyphs, "dim")
     is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
-    return lines + buffer_words.padding_entry(
-        buffer, "text" if is_little else expansion_style(expansion), width, glyphs
-    )
+    key: StyleKey = "text" if is_little else expansion_style(expansion)
+    return lines + buffer_words.padding_entry(buffer, key, width, glyphs)
 
 
 def _size_entry(page: SpaceMemory, size_bytes: int, width: int, glyphs: Glyphs) -> list[Line]:
