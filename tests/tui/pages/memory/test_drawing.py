@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.memory.draw.graph import column_of, point_at, point_columns, scale_of
+from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, Order, memory_list
@@ -138,7 +138,7 @@ def test_every_page_fills_the_screen_exactly(
     assert 0 <= composed.graph_first_line + composed.graph_lines <= composed.first_list_line
     if page.points > 1:
         assert composed.graph_lines >= 1
-        assert composed.axis_cells + composed.columns == width
+        assert AXIS + composed.columns == width
 
 
 @settings(deadline=None, max_examples=60)
@@ -194,7 +194,7 @@ def test_a_column_shows_the_most_of_its_points() -> None:
 def graph_of(page: SpaceMemory, row: int, width: int = 90, height: int = 40) -> list[str]:
     composed = drawn(page, width, height, ASCII, at_peak(page, row))
     area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
-    return [plain(line)[composed.axis_cells :] for line in area]
+    return [plain(line)[AXIS:] for line in area]
 
 
 def test_the_band_is_where_the_buffer_lives() -> None:
@@ -248,7 +248,7 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
         assert ("backward" in axis) == bool(words)
         assert words in axis
         if words:
-            assert axis.index("| backward") == composed.axis_cells + column_of(page, composed.columns, 90)
+            assert axis.index("| backward") == AXIS + column_of(page, composed.columns, 90)
 
 
 def test_a_column_is_as_high_as_its_memory() -> None:
