@@ -157,6 +157,13 @@ class Need:
     exceeded_bytes: int | None = None
     is_scoped_limit: bool = False
 
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much the need is too large, negative where it fits; None where unknown."""
+        if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
+            return self.exceeded_bytes
+        return None if self.used_bytes is None or self.capacity_bytes is None else self.used_bytes - self.capacity_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Toggle:

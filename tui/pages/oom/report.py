@@ -140,8 +140,5 @@ def _place(triage: Triage, index: int, total: int) -> str:
 
 
 REPORT = CommandReport(
-    read=read,
-    writers={"text": text, "json": json, "md": markdown},
-    tables=(ERRORS, ADVICE, BUFFERS),
-    figures=LOG,
+    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), figures=LOG
 )

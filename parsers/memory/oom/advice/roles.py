@@ -26,21 +26,10 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.model import Need
 
-Role = Literal[
-    "attention",
-    "loss",
-    "activation",
-    "backward",
-    "forward",
-    "gradient",
-    "optimizer",
-    "weight copy",
-    "copy",
-    "parameter",
-    "output",
-    "scoped",
-    "other",
-]
+Role = (
+    Literal["attention", "loss", "activation", "backward", "forward", "gradient", "optimizer", "weight copy", "copy"]
+    | Literal["parameter", "output", "scoped", "other"]
+)
 """``activation`` is kept for the backward pass, ``forward`` is of a program that says nothing of passes, ``copy`` is
 the compiler's own of something that leads with the batch."""
 
@@ -101,11 +90,11 @@ class Item:
     shape: Shape | None
     element: str
     dims: tuple[int, ...]
-    stack: int
     opcode: str
     operands: str
     op: str
     layer: str
+    stack: int = 1
     role: Role = "other"
 
     @property
@@ -157,25 +146,12 @@ class Facts:
     batch: int | None
     layers: int
     listed_bytes: int
-    stacks: frozenset[int] = frozenset()
+    stacks: frozenset[int]
 
     @property
     def whole_bytes(self) -> int:
         """What shares are taken of: the need, or all listed buffers where that is more or the need unknown."""
         return max(self.need.used_bytes or 0, self.listed_bytes)
-
-    @property
-    def over_bytes(self) -> int | None:
-        """By how much it is too large, negative where it fits; None where unknown."""
-        used, capacity = self.need.used_bytes, self.need.capacity_bytes
-        if self.need.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
-            return self.need.exceeded_bytes
-        return None if used is None or capacity is None else used - capacity
-
-    @property
-    def is_hbm(self) -> bool:
-        """Whether it is the memory that programs keep their arrays in; others are the compiler's and kernels' own."""
-        return self.need.memory_space == "hbm"
 
     def of(self, *roles: Role) -> list[Item]:
         """Items of these roles, the largest first."""
@@ -198,22 +174,25 @@ def by_type(items: Iterable[Item]) -> dict[Type, list[Item]]:
 def read(need: Need) -> Facts:
     """Reads every buffer of a need; time grows with their number alone."""
     shapes = {buffer.shape: parse_shape(buffer.shape) for buffer in need.buffers if buffer.shape}
-    items = [_item(index, buffer, shapes) for index, buffer in enumerate(need.buffers)]
+    items = [_item(index, buffer, shapes.get(buffer.shape or "")) for index, buffer in enumerate(need.buffers)]
     stacks = _stacks(items)
     items = [_stacked(item, stacks) for item in items]
-    weights = _weights(items)
+    weights = frozenset(
+        item.dims
+        for item in items
+        if item.is_float and len(item.dims) > 1 and (_is_parameter(item) or _is_weight_copy(item))
+    )
     items = [replace(item, role=_role(item, weights)) for item in items]
     batch = _batch(items)
     items = [_unnamed(item, batch, weights) for item in items]
     attention = frozenset(item.dims for item in items if item.role == "attention")
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
-    named = {item.layer for item in items if item.layer and item.role in ("attention", "activation")}
-    layers = max([len(named), *(item.stack for item in items if item.role in ("attention", "activation"))])
+    kept = [item for item in items if item.role in ("attention", "activation")]
+    layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
     return Facts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
 
 
-def _item(index: int, buffer: Buffer, shapes: dict[str, Shape | None]) -> Item:
-    shape = shapes.get(buffer.shape) if buffer.shape else None
+def _item(index: int, buffer: Buffer, shape: Shape | None) -> Item:
     label = _LABEL.match(buffer.label[:4096]) if buffer.label else None
     op = buffer.framework_op or ""
     item = Item(
@@ -223,22 +202,18 @@ def _item(index: int, buffer: Buffer, shapes: dict[str, Shape | None]) -> Item:
         shape=shape,
         element=shape.element_type if shape is not None else "",
         dims=shape.dimensions if shape is not None else (),
-        stack=1,
         opcode=buffer.opcode or (label[1] if label else ""),
         operands=label[2] if label else "",
         op=op,
-        layer="",
+        layer=_layer(op),
     )
-    return replace(item, layer=item.op_name if item.is_tensorflow else _layer(op))
+    return replace(item, layer=item.op_name) if item.is_tensorflow else item
 
 
 def _layer(op: str) -> str:
     """The first part of an op's scope that ends in a number, ``layer_0``, ``h_7``; an op of its own in TensorFlow's."""
-    parts = [part for part in _WRAPPING.sub("/", op.partition("[")[0]).split("/") if part]
-    for part in parts[:-1]:
-        if _NUMBERED.match(part) and part not in _NO_LAYERS:
-            return part
-    return ""
+    scope = [part for part in _WRAPPING.sub("/", op.partition("[")[0]).split("/") if part][:-1]
+    return next((part for part in scope if _NUMBERED.match(part) and part not in _NO_LAYERS), "")
 
 
 def _zero_filled(item: Item) -> bool:
@@ -278,15 +253,6 @@ def _is_parameter(item: Item) -> bool:
 def _is_weight_copy(item: Item) -> bool:
     """Whether it is a conversion or a copy of an argument, as the text of its instruction says."""
     return item.opcode in ("convert", "copy") and bool(_WEIGHT.match(item.operands.strip()))
-
-
-def _weights(items: Sequence[Item]) -> frozenset[tuple[int, ...]]:
-    """Shapes of weights: of floating-point arguments and of copies of arguments."""
-    return frozenset(
-        item.dims
-        for item in items
-        if item.is_float and len(item.dims) > 1 and (_is_parameter(item) or _is_weight_copy(item))
-    )
 
 
 def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
@@ -356,17 +322,12 @@ def _is_loss(item: Item, backward: bool) -> bool:
 
 def _batch(items: Sequence[Item]) -> int | None:
     """The leading dimension that most bytes share, of what the passes make; None without two that do."""
-    scales = ("attention", "loss", "activation", "backward", "forward")
-    sizes: Counter[int] = Counter()
-    counts: Counter[int] = Counter()
+    sizes: dict[int, list[int]] = {}
     for item in items:
-        if item.role in scales and len(item.dims) > 1:
-            sizes[item.dims[0]] += item.size
-            counts[item.dims[0]] += 1
-    if not sizes:
-        return None
-    batch, _ = max(sizes.items(), key=lambda pair: (pair[1], -pair[0]))
-    return batch if batch > 1 and counts[batch] > 1 else None
+        if item.role in ("attention", "loss", "activation", "backward", "forward") and len(item.dims) > 1:
+            sizes.setdefault(item.dims[0], []).append(item.size)
+    batch = max(sizes, key=lambda length: (sum(sizes[length]), -length), default=1)
+    return batch if batch > 1 and len(sizes[batch]) > 1 else None
 
 
 def _unnamed(item: Item, batch: int | None, weights: frozenset[tuple[int, ...]]) -> Item:

@@ -131,10 +131,7 @@ class Blocks:
         self._check_at = min(self._check_at, number + _LEAD_LINES + 1)
 
     def _begin(self, piece: Piece, key: str, prefix: str, number: int) -> None:
-        lead = next(
-            (each for each in reversed(self._leads) if each.number == number or _same(each.head, key)),
-            None,
-        )
+        lead = next((each for each in reversed(self._leads) if each.number == number or _same(each.head, key)), None)
         if piece.form == "attempt" and lead is None and not _is_failure(piece.text, prefix):
             return
         draft = Draft(piece.form, key, number, number, is_payload=self._in_payload)

@@ -39,9 +39,7 @@ _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _)
 
 
 def scan_log(
-    stream: BinaryIO,
-    on_progress: Callable[[int], None] | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
+    stream: BinaryIO, on_progress: Callable[[int], None] | None = None, is_cancelled: Callable[[], bool] | None = None
 ) -> OomLog:
     """Reads a log to its end, in constant memory whatever is in it; one that gzip compressed too, or in UTF-16.
 

@@ -15,12 +15,7 @@ from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, fit, joined
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 
-KIND_WORDS = {
-    "compile": "compile time",
-    "load": "program load",
-    "runtime": "run time",
-    "module": "at its peak",
-}
+KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}
 """When it was."""
 
 LABEL = 13
