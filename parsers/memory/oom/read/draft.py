@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
 
-MOST_ENTRIES = 10_000
-MOST_CHARACTERS = 1 << 22
+MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22
 """Of a text: entries beyond either are counted only."""
 
 MOST_DEVICES = 1000
-
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
@@ -42,8 +40,7 @@ _CORES = re.compile(
     rf"(?:TPU )?TensorCore Hbm usage:? ({SIZE})"
     rf"(?:, SparseCore Hbm usage:? ({SIZE})(?:, exceeding available bytes: ({SIZE}))?)?"
 )
-_TOTAL = re.compile(rf"Total (\w+) usage >= ({SIZE})")
-_REQUIREMENT = re.compile(rf"Program (\w+) requirement ({SIZE})")
+_TABLE = re.compile(rf"(?:Total|Program) (\w+) (?:usage >=|requirement) ({SIZE})")
 _OUTPUT = re.compile(rf"Output size ({SIZE})(?:; shares ({SIZE}) with arguments)?")
 _ROW = re.compile(rf"(reserved|program|arguments|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
 _UTILIZATION = re.compile(r"([0-9.]{1,12})% utilization")
@@ -63,8 +60,7 @@ class Draft:
     Attributes:
         form: what it began with: an anchor, or the head of a table whose beginning is lost.
         head: origin and all else in front of it in its first line.
-        at_line: the number of that line.
-        last_line: number of the last line that belongs to it.
+        at_line, last_line: numbers of that line, and of the last line that belongs to it.
         bound: origin of its further lines, once one was read.
         is_payload: whether it is a copy that an error's details hold, printed with it.
         code, program: what stood in front of it.
@@ -75,20 +71,18 @@ class Draft:
         fractions: attribute of `OomReport` to fraction.
         said_unknown: attributes that the text calls unknown.
         devices: where it happened, in order, each once.
-        entries: the listed allocations.
-        entries_dropped: how many more there were than are kept.
+        entries, entries_dropped: the listed allocations, and how many more there were than are kept.
         stack: the instruction that was being given memory.
         count: how many copies of it were read.
         verb: whether memory was to be allocated or reserved.
         is_running: whether the text says that the program was running.
         table: which table the latest rows were of.
         seen: which parts were there.
-        entry: the entry that is being read.
+        entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.
-        numbered: number of the latest entry.
-        pieces: what was taken, as long as that is little; it tells mixed copies apart.
-        keeps_all: whether that is everything.
+        pieces, keeps_all: what was taken, as long as that is little, and whether that is everything; it tells mixed
+            copies apart.
     """
 
     form: str
@@ -125,7 +119,7 @@ class Draft:
         """Adds what a form says; False where it can't belong here: another space, or said before."""
         if piece.form in _ENTRY_PARTS:
             return self._entry_part(piece)
-        reader = getattr(self, f"_{piece.form}", None)
+        reader = getattr(self, "_table" if piece.form in ("total", "requirement") else f"_{piece.form}", None)
         return bool(reader(piece)) if reader is not None else False
 
     def keep(self, piece: Piece) -> None:
@@ -179,7 +173,7 @@ class Draft:
         self.sentence.append((temporaries or match)[0] + ".")
         if temporaries is not None:
             size = printed(temporaries[1])
-            self._put(used_bytes=size, capacity_bytes=printed(temporaries[2] or ""), hlo_temp_bytes=size)
+            self._put(used_bytes=size, capacity_bytes=printed(temporaries[2]), hlo_temp_bytes=size)
             self.seen.add("short")
             if temporaries[2] is None:
                 self.cut_here()
@@ -219,16 +213,17 @@ class Draft:
         match = _SCOPED.match(piece.text)
         if match is None or self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
             return False
-        size = printed(match[1])
+        size, space = printed(match[1]), match[3] or ""
         if match[2] is None:
             if not piece.ends_log:
                 return False
             self.cut_here()
-        elif not self._same_space(match[3] or ""):
+        elif not self._same_space(space):
             return False
-        self.space = self.space or (match[3] or "").lower() or None
-        self._put(used_bytes=size, capacity_bytes=printed(match[2] or ""), scoped_bytes=size)
-        self._put(exceeded_bytes=printed(match[4] or ""))
+        self.space = self.space or space.lower() or None
+        self._put(
+            used_bytes=size, capacity_bytes=printed(match[2]), scoped_bytes=size, exceeded_bytes=printed(match[4])
+        )
         if match[4] or match[2] is None:
             self._say("scoped_limit", match[0])
         return True
@@ -236,7 +231,13 @@ class Draft:
     def _allocation(self, piece: Piece) -> bool:
         match = _ALLOCATION.match(piece.text)
         if match is None:
-            return self._allocation_cut(piece)
+            match = _ALLOCATION_CUT.match(piece.text)
+            if match is None:
+                return False
+            self._put(used_bytes=exactly(int(match[1])))
+            self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
+            self.cut_here()
+            return True
         size, limit = int(match[1]), int(match[2])
         self._put(used_bytes=exactly(size), capacity_bytes=exactly(limit))
         space = _SPACE.search(piece.text)
@@ -249,23 +250,18 @@ class Draft:
             self.entries.append(entry if not self.open_allocation else replace(entry, name=None))
         return True
 
-    def _allocation_cut(self, piece: Piece) -> bool:
-        match = _ALLOCATION_CUT.match(piece.text)
-        if match is None:
-            return False
-        self._put(used_bytes=exactly(int(match[1])))
-        self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
-        self.cut_here()
-        return True
-
     def _attempt(self, piece: Piece) -> bool:
         match = _ATTEMPT.match(piece.text)
         if match is None:
             return False
-        self.verb = match["verb"]
-        self.space = "hbm"
-        self._put(requested_bytes=printed(match["requested"]), free_bytes=printed(match["free"] or ""))
-        self._put(reserved_bytes=printed(match["reserved"] or ""), largest=printed(match["largest"] or ""))
+        self.verb, self.space = match["verb"], "hbm"
+        names = {
+            "requested": "requested_bytes",
+            "free": "free_bytes",
+            "reserved": "reserved_bytes",
+            "largest": "largest",
+        }
+        self._put(**{name: printed(match[group]) for group, name in names.items()})
         if match["free"]:
             self.seen.add("free")
         self.is_running = "while running replica" in piece.text
@@ -283,26 +279,20 @@ class Draft:
             return False
         if not match[3]:
             self.cut_here()
-        parts = [printed(text or "") for text in match.groups()]
-        if parts[0] is not None and parts[1] is not None:
-            self._put(used_bytes=Printed(parts[0].value + parts[1].value, parts[0].slack + parts[1].slack))
-        self._put(tensor_core_bytes=parts[0], sparse_core_bytes=parts[1], capacity_bytes=parts[2])
+        tensor, sparse, capacity = (printed(text) for text in match.groups())
+        if tensor is not None and sparse is not None:
+            self._put(used_bytes=Printed(tensor.value + sparse.value, tensor.slack + sparse.slack))
+        self._put(tensor_core_bytes=tensor, sparse_core_bytes=sparse, capacity_bytes=capacity)
         self.space = "hbm"
         self.sentence.append(match[0] + ".")
         return True
 
-    def _total(self, piece: Piece) -> bool:
-        return self._begin_table("total", _TOTAL.match(piece.text))
-
-    def _requirement(self, piece: Piece) -> bool:
-        return self._begin_table("requirement", _REQUIREMENT.match(piece.text))
-
-    def _begin_table(self, name: str, match: re.Match[str] | None) -> bool:
+    def _table(self, piece: Piece) -> bool:
+        match, name = _TABLE.match(piece.text), piece.form
         if match is None or not self._may_have(name, match[1]):
             return False
         self._put(**{name: printed(match[2])})
-        self.space = self.space or match[1].lower()
-        self.table = name
+        self.space, self.table = self.space or match[1].lower(), name
         self.seen.add(name)
         if not self.sentence:
             self.sentence.append(match[0] + ".")
@@ -315,7 +305,7 @@ class Draft:
         if match is None:
             self.said_unknown |= {"output_bytes", "shared_bytes"}
         else:
-            self._put(output_bytes=printed(match[1]), shared_bytes=printed(match[2] or ""))
+            self._put(output_bytes=printed(match[1]), shared_bytes=printed(match[2]))
         self.seen.add("output")
         self.table = ""
         return True
@@ -351,7 +341,7 @@ class Draft:
         if match is None or not self.table:
             return False
         self._fraction("fragmentation", match)
-        self._put(fragmentation_bytes=printed(match[2] or ""))
+        self._put(fragmentation_bytes=printed(match[2]))
         return True
 
     def _largest(self, piece: Piece) -> bool:
@@ -409,9 +399,8 @@ class Draft:
             return
         if len(self.entries) < MOST_ENTRIES and self.characters < MOST_CHARACTERS:
             self.entries.append(replace(entry, is_closed=is_closed))
-            self.characters += 200 + sum(
-                len(text or "") for text in (entry.label, entry.shape, entry.op_name, entry.tag)
-            )
+            texts = (entry.label, entry.shape, entry.op_name, entry.tag)
+            self.characters += 200 + sum(len(text or "") for text in texts)
         else:
             self.entries_dropped += 1
 
