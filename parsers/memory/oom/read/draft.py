@@ -14,39 +14,46 @@ MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22
 MOST_DEVICES = 1000
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 
+# a group has the name of the attribute of `OomReport` that it tells
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
 _TEMPORARIES = re.compile(
-    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \(({SIZE})\)"
-    rf"(?: exceeds available \w{{1,40}} \(({SIZE})\))?"
+    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \((?P<hlo_temp_bytes>{SIZE})\)"
+    rf"(?: exceeds available \w{{1,40}} \((?P<capacity_bytes>{SIZE})\))?"
 )
-_USED_CUT = re.compile(rf"(?<![\w./-])Used ({SIZE})(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$")
-_USED = re.compile(rf"Used ({SIZE}) of ({SIZE}) ?(\w*)")
-_EXCEEDED = re.compile(rf"Exceeded (\w+) capacity by ({SIZE})")
+_USED_CUT = re.compile(
+    rf"(?<![\w./-])(Used (?P<used_bytes>{SIZE}))(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$"
+)
+_FIGURES = {
+    "used": re.compile(rf"Used (?P<used_bytes>{SIZE}) of (?P<capacity_bytes>{SIZE}) ?(?P<space>\w*)"),
+    "exceeded": re.compile(rf"Exceeded (?P<space>\w+) capacity by (?P<exceeded_bytes>{SIZE})"),
+}
 _SCOPED = re.compile(
-    rf"Scoped allocation with size ({SIZE})"
-    rf"(?: and limit ({SIZE})(?: exceeded scoped (\w+) limit(?: by ({SIZE}))?)?)?"
+    rf"Scoped allocation with size (?P<scoped_bytes>{SIZE})(?: and limit (?P<capacity_bytes>{SIZE})"
+    rf"(?: exceeded scoped (?P<space>\w+) limit(?: by (?P<exceeded_bytes>{SIZE}))?)?)?"
 )
 _ALLOCATION_CUT = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory(?: \(size=[0-9]{0,20})?[.…\s]*$")
 _ALLOCATION = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory \(size=([0-9]{1,20})\)")
 _SPACE = re.compile(r"\bspace=(\w{1,40})(?=[,\]])")
 _ATTEMPT = re.compile(
-    rf"Attempting to (?P<verb>allocate|reserve) (?P<requested>{SIZE})(?: at the bottom of memory)?\."
-    r"(?P<impossible> That was not possible\.)?"
-    rf"(?: There are (?P<free>{SIZE}) free(?:, (?P<reserved>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
+    rf"Attempting to (?P<verb>allocate|reserve) (?P<requested_bytes>{SIZE})(?: at the bottom of memory)?\."
+    rf"(?: That was not possible\.)?(?: There are (?P<free_bytes>{SIZE}) free"
+    rf"(?:, (?P<reserved_bytes>{SIZE}) reserved, and {SIZE} reservable)?\.?)?"
     rf"(?: The largest contiguous region of free memory is (?P<largest>{SIZE})(?: due to fragmentation)?\.?)?"
 )
 _DEVICE = re.compile(r"\(([0-9]{1,5}(?:x[0-9]{1,5}){0,4}_HBM[0-9]{1,5})\)")
 _CORES = re.compile(
-    rf"(?:TPU )?TensorCore Hbm usage:? ({SIZE})"
-    rf"(?:, SparseCore Hbm usage:? ({SIZE})(?:, exceeding available bytes: ({SIZE}))?)?"
+    rf"(?:TPU )?TensorCore Hbm usage:? (?P<tensor_core_bytes>{SIZE})(?:, SparseCore Hbm usage:? "
+    rf"(?P<sparse_core_bytes>{SIZE})(?:, exceeding available bytes: (?P<capacity_bytes>{SIZE}))?)?"
 )
 _TABLE = re.compile(rf"(?:Total|Program) (\w+) (?:usage >=|requirement) ({SIZE})")
-_OUTPUT = re.compile(rf"Output size ({SIZE})(?:; shares ({SIZE}) with arguments)?")
+_OUTPUT = re.compile(rf"Output size (?P<output_bytes>{SIZE})(?:; shares (?P<shared_bytes>{SIZE}) with arguments)?")
 _ROW = re.compile(rf"(reserved|program|arguments|global|scoped|overlays|HLO temp)\s+({SIZE}|unknown size)")
 _UTILIZATION = re.compile(r"([0-9.]{1,12})% utilization")
-_PADDED = re.compile(rf"Unpadded \(({SIZE})\) Padded \(({SIZE})\)")
-_FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\(({SIZE})\)")
-_LOOSE_FRAGMENTATION = re.compile(rf"HLO temp fragmentation\s+([0-9.]{{1,12}})%(?: \(({SIZE})\))?")
+_PADDED = re.compile(rf"Unpadded \((?P<unpadded_bytes>{SIZE})\) Padded \((?P<padded>{SIZE})\)")
+_FRAGMENTATION = re.compile(rf"([0-9.]{{1,12}})% (?:fragmentation )?\((?P<fragmentation_bytes>{SIZE})\)")
+_LOOSE_FRAGMENTATION = re.compile(
+    rf"HLO temp fragmentation\s+([0-9.]{{1,12}})%(?: \((?P<fragmentation_bytes>{SIZE})\))?"
+)
 _NO_FIGURES = "It should not be possible to run out"
 
 _ENTRY_PARTS = ("size", "operator", "shape", "unpadded", "extra", "tag", "label", "type")
@@ -119,6 +126,8 @@ class Draft:
         """Adds what a form says; False where it can't belong here: another space, or said before."""
         if piece.form in _ENTRY_PARTS:
             return self._entry_part(piece)
+        if piece.form in _FIGURES:
+            return self._figures(piece)
         reader = getattr(self, "_table" if piece.form in ("total", "requirement") else f"_{piece.form}", None)
         return bool(reader(piece)) if reader is not None else False
 
@@ -172,14 +181,14 @@ class Draft:
         temporaries, used = _TEMPORARIES.match(piece.text), _USED_CUT.search(piece.text)
         self.sentence.append((temporaries or match)[0] + ".")
         if temporaries is not None:
-            size = printed(temporaries[1])
-            self._put(used_bytes=size, capacity_bytes=printed(temporaries[2]), hlo_temp_bytes=size)
+            self._put_named(temporaries)
+            self._put(used_bytes=self.sizes.get("hlo_temp_bytes"))
             self.seen.add("short")
-            if temporaries[2] is None:
+            if temporaries["capacity_bytes"] is None:
                 self.cut_here()
         elif used is not None:
-            self._put(used_bytes=printed(used[1]))
-            self._say("used", f"Used {used[1]}")
+            self._put_named(used)
+            self._say("used", used[1])
             self.cut_here()
         return True
 
@@ -193,38 +202,27 @@ class Draft:
             self.sentence[-1] = self.sentence[-1].rstrip(".") + f" while allocating on stack for %{self.stack.name}."
         return True
 
-    def _used(self, piece: Piece) -> bool:
-        match = _USED.match(piece.text)
-        if match is None or self.form != "ran" or "used" in self.seen or not self._same_space(match[3]):
+    def _figures(self, piece: Piece) -> bool:
+        match = _FIGURES[piece.form].match(piece.text)
+        if match is None or self.form != "ran" or piece.form in self.seen or not self._same_space(match["space"]):
             return False
-        self._put(used_bytes=printed(match[1]), capacity_bytes=printed(match[2]))
-        self._say("used", match[0])
-        return True
-
-    def _exceeded(self, piece: Piece) -> bool:
-        match = _EXCEEDED.match(piece.text)
-        if match is None or self.form != "ran" or "exceeded" in self.seen or not self._same_space(match[1]):
-            return False
-        self._put(exceeded_bytes=printed(match[2]))
-        self._say("exceeded", match[0])
+        self._put_named(match)
+        self._say(piece.form, match[0])
         return True
 
     def _scoped_limit(self, piece: Piece) -> bool:
         match = _SCOPED.match(piece.text)
         if match is None or self.form not in ("ran", "scoped_limit") or "scoped_limit" in self.seen:
             return False
-        size, space = printed(match[1]), match[3] or ""
-        if match[2] is None:
-            if not piece.ends_log:
-                return False
-            self.cut_here()
-        elif not self._same_space(space):
+        space, is_cut = match["space"] or "", match["capacity_bytes"] is None
+        if not piece.ends_log if is_cut else not self._same_space(space):
             return False
+        if is_cut:
+            self.cut_here()
         self.space = self.space or space.lower() or None
-        self._put(
-            used_bytes=size, capacity_bytes=printed(match[2]), scoped_bytes=size, exceeded_bytes=printed(match[4])
-        )
-        if match[4] or match[2] is None:
+        self._put_named(match)
+        self._put(used_bytes=printed(match["scoped_bytes"]))
+        if is_cut or match["exceeded_bytes"]:
             self._say("scoped_limit", match[0])
         return True
 
@@ -255,14 +253,8 @@ class Draft:
         if match is None:
             return False
         self.verb, self.space = match["verb"], "hbm"
-        names = {
-            "requested": "requested_bytes",
-            "free": "free_bytes",
-            "reserved": "reserved_bytes",
-            "largest": "largest",
-        }
-        self._put(**{name: printed(match[group]) for group, name in names.items()})
-        if match["free"]:
+        self._put_named(match)
+        if match["free_bytes"]:
             self.seen.add("free")
         self.is_running = "while running replica" in piece.text
         device = _DEVICE.search(piece.text)
@@ -275,14 +267,14 @@ class Draft:
 
     def _cores(self, piece: Piece) -> bool:
         match = _CORES.match(piece.text)
-        if match is None or not (match[3] or piece.ends_log):
+        if match is None or not (match["capacity_bytes"] or piece.ends_log):
             return False
-        if not match[3]:
+        if not match["capacity_bytes"]:
             self.cut_here()
-        tensor, sparse, capacity = (printed(text) for text in match.groups())
+        self._put_named(match)
+        tensor, sparse = printed(match["tensor_core_bytes"]), printed(match["sparse_core_bytes"])
         if tensor is not None and sparse is not None:
             self._put(used_bytes=Printed(tensor.value + sparse.value, tensor.slack + sparse.slack))
-        self._put(tensor_core_bytes=tensor, sparse_core_bytes=sparse, capacity_bytes=capacity)
         self.space = "hbm"
         self.sentence.append(match[0] + ".")
         return True
@@ -305,7 +297,7 @@ class Draft:
         if match is None:
             self.said_unknown |= {"output_bytes", "shared_bytes"}
         else:
-            self._put(output_bytes=printed(match[1]), shared_bytes=printed(match[2]))
+            self._put_named(match)
         self.seen.add("output")
         self.table = ""
         return True
@@ -328,20 +320,18 @@ class Draft:
         return True
 
     def _temporaries(self, text: str) -> None:
-        padded, fragmentation = _PADDED.search(text), _FRAGMENTATION.search(text)
         self._fraction("utilization", _UTILIZATION.search(text))
-        if padded is not None:
-            self._put(unpadded_bytes=printed(padded[1]), padded=printed(padded[2]))
-        if fragmentation is not None:
-            self._fraction("fragmentation", fragmentation)
-            self._put(fragmentation_bytes=printed(fragmentation[2]))
+        self._fraction("fragmentation", fragmentation := _FRAGMENTATION.search(text))
+        for match in (_PADDED.search(text), fragmentation):
+            if match is not None:
+                self._put_named(match)
 
     def _fragmentation(self, piece: Piece) -> bool:
         match = _LOOSE_FRAGMENTATION.match(piece.text)
         if match is None or not self.table:
             return False
         self._fraction("fragmentation", match)
-        self._put(fragmentation_bytes=printed(match[2]))
+        self._put_named(match)
         return True
 
     def _largest(self, piece: Piece) -> bool:
@@ -416,6 +406,10 @@ class Draft:
 
     def _put(self, **sizes: Printed | None) -> None:
         self.sizes.update({name: size for name, size in sizes.items() if size is not None})
+
+    def _put_named(self, match: re.Match[str]) -> None:
+        """Adds what groups tell that have the name of an attribute."""
+        self._put(**{name: printed(text) for name, text in match.groupdict().items() if name != "space"})
 
     def _fraction(self, name: str, match: re.Match[str] | None) -> None:
         if match is not None and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,5})?", match[1]):
