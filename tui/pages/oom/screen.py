@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Glyphs
 from tpuprof.tui.pages.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.oom.draw.help import foot_keys, help_lines
@@ -24,6 +24,8 @@ from tpuprof.tui.widgets.popup import Reader
 from tpuprof.tui.widgets.screen import PageScreen
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Try = Callable[[Triage, frozenset[str]], Trial]
@@ -43,7 +45,7 @@ class TriageScreen(PageScreen):
 
     def __init__(
         self,
-        triages: Sequence[Triage],
+        triages: SupportsLenAndGetItem[Triage],
         look: Look,
         *,
         environ: Mapping[str, str] | None = None,
@@ -60,8 +62,6 @@ class TriageScreen(PageScreen):
         self._excerpts: dict[str, SourceExcerpt | None] = {}
         self._rows: tuple[tuple[object, ...], tuple[Row, ...]] = ((), ())
         self.composed: Composed | None = None
-
-    # --- the rows
 
     @property
     def triage(self) -> Triage:
@@ -82,8 +82,6 @@ class TriageScreen(PageScreen):
     def row(self) -> Row | None:
         """The row under the cursor."""
         return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
-
-    # --- drawing
 
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """Which error it is."""
@@ -111,21 +109,19 @@ class TriageScreen(PageScreen):
             self._excerpts[source] = source_excerpt(source, 3, 3)
         return self._excerpts[source]
 
-    # --- keys
-
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
         """The keys of this screen."""
         return {
             "enter": self.enter,
-            "space": self._space,
+            "space": self._tick if self.view.is_trying else partial(self.move, 0, 1),
             "s": partial(self._sort, 1),
             "S": partial(self._sort, -1),
             "b": self._group,
             "g": self._group,
             "w": self._what_if,
-            "slash": self._begin_filter,
-            "y": self._copy,
+            "slash": self.begin_filter if self.triage.need.buffers else lambda: None,
+            "y": lambda: self.copy(summary(self.triage)),
             "e": self._edit,
             "n": partial(self._show, 1),
             "right_square_bracket": partial(self._show, 1),
@@ -182,16 +178,9 @@ class TriageScreen(PageScreen):
         elif self.row is not None:
             buffer = self.triage.need.buffers[self.row.buffers[0]]
             title = self.row.title or instruction_of(buffer) or "Buffer"
-            self.open(Reader(self.look, title, partial(self._card_lines, self.row)))
-
-    def _card_lines(self, row: Row, width: int, glyphs: Glyphs) -> list[Line]:
-        return buffer_card(self.triage, row, width, glyphs, self._excerpt(row))
-
-    def _space(self) -> None:
-        if self.view.is_trying:
-            self._tick()
-        else:
-            self.move(0, 1)
+            self.open(
+                Reader(self.look, title, partial(buffer_card, self.triage, self.row, excerpt=self._excerpt(self.row)))
+            )
 
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
@@ -239,20 +228,8 @@ class TriageScreen(PageScreen):
         elif not self._is_alone:
             self.leave()
 
-    # --- filter
-
-    def _begin_filter(self) -> None:
-        if self.triage.need.buffers:
-            self.begin_filter()
-
-    # --- popups, clipboard, editor
-
     def _help(self) -> None:
-        lines = partial(help_lines, self.triage, len(self.triages), self._is_alone)
-        self.open(Reader(self.look, "Help", lines))
-
-    def _copy(self) -> None:
-        self.copy(summary(self.triage))
+        self.open(Reader(self.look, "Help", partial(help_lines, self.triage, len(self.triages), self._is_alone)))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
