@@ -28,17 +28,11 @@ from tpuprof.tui.terminal.detect import settle_terminal
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.oom.model import OomLog
 
-OOM_FORMATS = ("text", "json", "md")
-"""Formats of the report."""
-
+OOM_FORMATS = ("text", "json", "md")  # formats of the report
+# a log up to this size is read before the screen opens: that takes less time than importing it
 AT_ONCE_BYTES = 24_000_000
-"""A log up to this size is read before the screen opens: that takes less time than importing it."""
-PACKED_AT_ONCE_BYTES = 2_000_000
-"""And a compressed one up to this."""
-
-EVERY_SECONDS = 0.5
-"""How often the line that says how far reading is is drawn."""
-
+PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
+EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 _GZIP = b"\x1f\x8b"
 
 

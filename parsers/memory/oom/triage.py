@@ -32,17 +32,13 @@ _PART_OF: Mapping[Category, tuple[PartName, ...]] = {
 """The parts that a buffer may be counted in; it is in the first one that there is."""
 
 _SPACES = {name.lower(): name for name in SPACE_NAMES.values()}
-_LONGEST_INITIALS = 5
-"""Letters of a memory's name up to which an unknown one is taken for initials."""
-
+_LONGEST_INITIALS = 5  # letters of a memory's name up to which an unknown one is taken for initials
 NO_BUFFERS = (
     "The text lists no buffers: look for the list further down in the log, or open the module of a smaller batch with "
     "tpuprof-tui memory."
 )
 
-MOST_BUFFERS = 2_000
-"""Buffers of a module that advice looks at, the largest ones; what is beyond them is small change."""
-
+MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
 _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
 

@@ -113,11 +113,9 @@ class OomApp(ScreenApp):
     Args:
         name: of the log, for people.
         terminal: what the terminal can do.
-        log: what was read already; None where `scan` is to be called.
-        scan: reads the log, on a thread.
+        log, scan: what was read already or, where that is None, what reads the log, on a thread.
         total: bytes of the log.
         environ: for the clipboard and the editor.
-        clock: seconds, going up.
 
     Attributes:
         oom_log: what the log holds, once it is read.
@@ -133,7 +131,6 @@ class OomApp(ScreenApp):
         scan: Scan | None = None,
         total: int = 0,
         environ: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(terminal, environ)
         self.log_name = name
@@ -141,7 +138,6 @@ class OomApp(ScreenApp):
         self.problem: ProfileError | None = None
         self._scan = scan
         self._total = total
-        self._clock = clock
         self._stops = False
 
     def get_default_screen(self) -> Screen[None]:
@@ -151,7 +147,7 @@ class OomApp(ScreenApp):
     def on_mount(self) -> None:
         """Shows the errors, or begins to read."""
         if self.oom_log is not None:
-            self._show(self.oom_log)
+            self._shown(self.oom_log)
         else:
             self.call_after_refresh(self._read)
 
@@ -162,11 +158,11 @@ class OomApp(ScreenApp):
     @work(thread=True, group="scan", description="scan")
     def _read(self) -> None:
         assert self._scan is not None
-        began = due = self._clock()
+        began = due = time.monotonic()
 
         def on_progress(bytes_read: int) -> None:
             nonlocal due
-            now = self._clock()
+            now = time.monotonic()
             if now >= due and self.is_running:
                 due = now + EVERY_SECONDS
                 self.call_later(self._progress, bytes_read, now - began)
@@ -180,22 +176,19 @@ class OomApp(ScreenApp):
             self.call_from_thread(self.exit, error.exit_code, error.exit_code)
             return
         if self.is_running:
-            self.call_later(self._scanned, log)
+            self.call_later(self._shown, log)
 
     def _progress(self, bytes_read: int, seconds: float) -> None:
         if isinstance(self.screen, ScanScreen):
             self.screen.show(bytes_read, seconds)
 
-    def _scanned(self, log: OomLog) -> None:
+    def _shown(self, log: OomLog) -> None:
+        """Shows the errors of a log that was read; ends where it has none."""
         self.oom_log = log
-        if log.reports:
-            self._show(log)
-        else:
+        if not log.reports:
             self.exit(EXIT_OK)
-
-    def _show(self, log: OomLog) -> None:
-        note = log.notes[0] if log.notes else ""
-        triages = Triages(log.reports, self.log_name)
+            return
+        triages, note = Triages(log.reports, self.log_name), "".join(log.notes[:1])
         self.push_screen(TriageScreen(triages, self.look, environ=self.environ, note=note, is_alone=True))
 
 

@@ -20,8 +20,8 @@ from tpuprof.tui.report.markdown import escaped, joined
 from tpuprof.tui.report.page import CommandReport, Look
 from tpuprof.tui.report.text import heading, page_text
 
-_ROWS, _ADVICE = 8, 3
-"""Buffers in Markdown where no limit says how many, and pieces of advice: the message is for a chat."""
+_ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
+_ADVICE = 3
 
 
 def read(log: OomLog, path: str, name: str) -> OomErrors:

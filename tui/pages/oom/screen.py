@@ -26,6 +26,7 @@ from tpuprof.tui.widgets.screen import PageScreen
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
+    from tpuprof.parsers.memory.model import Buffer
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Try = Callable[[Triage, frozenset[str]], Trial]
@@ -83,13 +84,18 @@ class TriageScreen(PageScreen):
         """The row under the cursor."""
         return self.rows[self.view.cursor] if 0 <= self.view.cursor < len(self.rows) else None
 
+    @property
+    def buffer(self) -> Buffer | None:
+        """The largest buffer of that row."""
+        return self.triage.need.buffers[self.row.buffers[0]] if self.row is not None else None
+
     def head_line(self, width: int, glyphs: Glyphs) -> AnyLine:
         """Which error it is."""
         return drawn_head(self.triage, self.at, len(self.triages), width, glyphs)
 
     def draw_page(self, width: int, height: int, glyphs: Glyphs) -> Sequence[AnyLine]:
         """What is too large, the advice or the toggles, and the table."""
-        excerpt = self._excerpt(self.row) if width >= 100 else None
+        excerpt = self._excerpt() if width >= 100 else None
         self.composed = drawn(self.triage, self.trial, self.view, width, height, glyphs, self.rows, excerpt)
         self.view = replace(self.view, first=self.composed.first)
         return self.composed.lines
@@ -98,16 +104,14 @@ class TriageScreen(PageScreen):
         """The keys of what is shown."""
         return foot_keys(self.triage, self.view, len(self.triages), self._is_alone)
 
-    def _excerpt(self, row: Row | None) -> SourceExcerpt | None:
-        """Lines around the place that the row's largest buffer comes from, where that file is here."""
+    def _excerpt(self) -> SourceExcerpt | None:
+        """Lines around the place that the buffer under the cursor comes from, where that file is here."""
         from tpuprof.tui.draw.source_lines import source_excerpt  # noqa: PLC0415 - not at start
 
-        source = self.triage.need.buffers[row.buffers[0]].source if row is not None else None
-        if not source:
-            return None
-        if source not in self._excerpts:
+        source = self.buffer.source if self.buffer is not None else None
+        if source and source not in self._excerpts:
             self._excerpts[source] = source_excerpt(source, 3, 3)
-        return self._excerpts[source]
+        return self._excerpts[source] if source else None
 
     @property
     def actions(self) -> Mapping[str, Callable[[], None]]:
@@ -175,12 +179,9 @@ class TriageScreen(PageScreen):
         """All of the buffer under the cursor; ticks the toggle while trying."""
         if self.view.is_trying:
             self._tick()
-        elif self.row is not None:
-            buffer = self.triage.need.buffers[self.row.buffers[0]]
-            title = self.row.title or instruction_of(buffer) or "Buffer"
-            self.open(
-                Reader(self.look, title, partial(buffer_card, self.triage, self.row, excerpt=self._excerpt(self.row)))
-            )
+        elif self.row is not None and self.buffer is not None:
+            lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
+            self.open(Reader(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines))
 
     def _sort(self, by: int) -> None:
         index = (SORTS.index(self.view.sort) + by) % len(SORTS)
@@ -233,11 +234,10 @@ class TriageScreen(PageScreen):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        excerpt = self._excerpt(self.row)
-        if excerpt is None:
-            source = self.triage.need.buffers[self.row.buffers[0]].source if self.row is not None else None
-            named = clean(source or "", self.look.glyphs.name == "ascii")
-            self.flash = f"{named} is not on this machine." if source else "No source line is known for it."
-            return
-        line = excerpt.first_line + excerpt.marked
-        self.flash = self.open_editor(excerpt.path, line)
+        excerpt = self._excerpt()
+        if excerpt is not None:
+            self.flash = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        elif self.buffer is not None and self.buffer.source:
+            self.flash = f"{clean(self.buffer.source, self.look.glyphs.name == 'ascii')} is not on this machine."
+        else:
+            self.flash = "No source line is known for it."

@@ -31,12 +31,10 @@ _HBM: tuple[Rule, ...] = (
 )
 """In this order where they save the same, or where the saving is unknown."""
 
+# what a compiled module keeps in VMEM and SMEM is the compiler's choice, so nothing is advised for that
 _ON_CHIP: tuple[Rule, ...] = (scoped, request)
-"""What a compiled module keeps in VMEM and SMEM is the compiler's choice, so nothing is advised for that."""
 
-TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)
-"""Keys of all changes."""
-
+TOGGLES = tuple(key for rule in (*_HBM, *_ON_CHIP) for key in rule.toggles)  # keys of all changes
 _LEAST = 0.001  # of the need; what changes less is no toggle
 
 

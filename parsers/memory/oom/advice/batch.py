@@ -13,11 +13,8 @@ from tpuprof.parsers.memory.oom.advice.roles import Facts, Item
 from tpuprof.parsers.memory.oom.advice.rule import Cuts, Stage, Words, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
-_ROWS = 8
-"""A batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile."""
-
-_MOST_TIMES = 1 << 10
-"""A batch that is larger by more than this is not looked for."""
+_ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
+_MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked for
 
 
 def batch_items(facts: Facts) -> list[Item]:

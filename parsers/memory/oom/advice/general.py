@@ -7,9 +7,7 @@ from tpuprof.parsers.memory.oom.advice.rule import Rule, Words, advice_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
 from tpuprof.parsers.memory.oom.model import Advice
 
-_MANY_GAPS = 0.05
-"""Share of the need from which on gaps between buffers are worth a line."""
-
+_MANY_GAPS = 0.05  # share of the need from which on gaps between buffers are worth a line
 _MOSTLY, _HARDLY = 0.5, 0.05
 _RESHARDING = ("_identity_fn", "_multi_slice", "_allgather")
 

@@ -36,15 +36,9 @@ the compiler's own of something that leads with the batch."""
 Type = tuple[str, tuple[int, ...]]
 """An array's element type and its dimensions."""
 
-LONG = 256
-"""From this length on two equal last dimensions are those of attention, not of heads or of a small matrix."""
-
-VOCABULARY = 4096
-"""A last dimension from this size on may be a vocabulary where the op is one of the loss."""
-
-LARGE_VOCABULARY = 30_000
-"""From here on it is taken for one without an op that says so."""
-
+LONG = 256  # from this length on two equal last dimensions are those of attention, not of heads or of a small matrix
+VOCABULARY = 4096  # a last dimension from this size on may be a vocabulary where the op is one of the loss
+LARGE_VOCABULARY = 30_000  # from here on it is taken for one without an op that says so
 _FLOATS = frozenset(("f32", "bf16", "f16", "f64"))
 _ATTENTION = re.compile(r"atten|attn|softmax|bhqk|bhts|bqhk", re.IGNORECASE)
 _ATTENDS = re.compile(r"atten|attn", re.IGNORECASE)
@@ -72,16 +66,13 @@ class Item:
 
     Attributes:
         index: of the buffer in the need.
-        buffer: itself.
         size: bytes, not negative.
         shape: its array's shape; None for tuples and where it is unknown.
         element: its element type, ``f32``; empty where unknown.
         dims: its dimensions without `stack`; () where unknown.
         stack: number of layers that it holds, its leading dimension, where a scan made it; 1 else.
         opcode, operands: of the instruction; empty where unknown.
-        op: its framework op; empty where unknown.
-        layer: the layer's name in that, ``layer_0``; empty where it names none.
-        role: what it is for.
+        op, layer: its framework op, and the layer's name in that, ``layer_0``; empty where unknown.
     """
 
     index: int
@@ -133,8 +124,7 @@ class Facts:
     """A need, read.
 
     Attributes:
-        need: itself.
-        items: its buffers in its order.
+        items: the need's buffers in its order.
         batch: the leading dimension that most bytes of activations share; None where there is none.
         layers: how many layers the ops name, or a scan stacks; 0 where neither.
         listed_bytes: all buffers together.
@@ -180,7 +170,7 @@ def read(need: Need) -> Facts:
     weights = frozenset(
         item.dims
         for item in items
-        if item.is_float and len(item.dims) > 1 and (_is_parameter(item) or _is_weight_copy(item))
+        if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
     )
     items = [replace(item, role=_role(item, weights)) for item in items]
     batch = _batch(items)
@@ -233,7 +223,11 @@ def _stacks(items: Sequence[Item]) -> frozenset[int]:
         for item in items
         if item.is_temporary and len(item.dims) > 2 and "/while" in item.op and "dynamic_update" in item.op
     }
-    shapes = {item.dims for item in items if len(item.dims) > 2 and (_is_weight_copy(item) or _is_parameter(item))}
+    shapes = {
+        item.dims
+        for item in items
+        if len(item.dims) > 2 and (_is_weight_copy(item) or item.buffer.category == "parameter")
+    }
     sizes |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
     return frozenset(size for size in sizes if size > 1)
 
@@ -246,10 +240,6 @@ def _stacked(item: Item, stacks: Iterable[int]) -> Item:
     return replace(item, dims=item.dims[1:], stack=item.dims[0])
 
 
-def _is_parameter(item: Item) -> bool:
-    return item.buffer.category == "parameter"
-
-
 def _is_weight_copy(item: Item) -> bool:
     """Whether it is a conversion or a copy of an argument, as the text of its instruction says."""
     return item.opcode in ("convert", "copy") and bool(_WEIGHT.match(item.operands.strip()))
@@ -259,7 +249,7 @@ def _role(item: Item, weights: frozenset[tuple[int, ...]]) -> Role:
     category = item.buffer.category
     if category == "scoped":
         return "scoped"
-    if _is_parameter(item):
+    if item.buffer.category == "parameter":
         name = item.op or item.buffer.name
         return "optimizer" if _OPTIMIZER.search(name) and not _STATISTICS.search(name) else "parameter"
     if category != "temporary":

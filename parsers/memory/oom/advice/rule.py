@@ -25,17 +25,14 @@ Cuts = Mapping[int, int]
 Title = Callable[[Facts, Sequence[Item]], str]
 """What to call a change, by the buffers that it is about, the largest first."""
 
-LEAST_SHARE, LEAST_BYTES = 0.01, 1 << 20
-"""Share of the need, and bytes, below which advice is not worth a line: who needs next to nothing needs no advice."""
-
+LEAST_SHARE = 0.01  # of the need: advice that saves less is not worth a line
+LEAST_BYTES = 1 << 20  # nor is one that saves less than this: what needs next to nothing needs no advice
 FITS = "fits with this alone"
 _MOSTLY_LISTED = 0.9
 
-_SHORTEST = 256
-"""Elements of bfloat16 that a short array of one axis is rounded up to."""
-
+_SHORTEST = 256  # elements of bfloat16 that a short array of one axis is rounded up to
+# rows that are packed into one of 4 bytes; fewer than that make no tile
 _PACKED = {"bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s8": 4, "u8": 4, "pred": 4}
-"""Rows that are packed into one of 4 bytes; fewer than that make no tile."""
 
 
 class Stage(IntEnum):
@@ -152,9 +149,6 @@ def gone(items: Iterable[Item]) -> Cuts:
 def less(facts: Facts, left: Cuts) -> Cuts:
     """Those of the buffers of which less is left than they take."""
     return {index: size for index, size in left.items() if size < facts.items[index].size}
-
-
-# --- sizes of arrays with another axis or type -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

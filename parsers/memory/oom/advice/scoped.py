@@ -18,9 +18,7 @@ from tpuprof.parsers.memory.oom.advice.rule import Cuts, Rule, Words, advice_of,
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
-PHYSICAL_VMEM = 128 << 20
-"""VMEM of v5e and v6e, the largest that there is; a limit above it is of no use."""
-
+PHYSICAL_VMEM = 128 << 20  # VMEM of v5e and v6e, the largest that there is; a limit above it is of no use
 _MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
 _WINDOW = re.compile(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "

@@ -70,8 +70,7 @@ _LONGEST_PREFIX = 400
 
 _MOST_STREAMS = 8
 _MOST_WAIT = 64
-_SPLIT_AT = 16_000
-"""A record this long without a line end in it is a part, whatever the others are like."""
+_SPLIT_AT = 16_000  # a record this long without a line end in it is a part, whatever the others are like
 
 # Docker: a record is a part of a line where what was logged has no line end
 _RECORD = re.compile(rb'\{[^{}]*?"log"\s{0,9}:\s{0,9}"([^"\\]*(?:\\.[^"\\]*)*)"\s{0,9}[,}]')

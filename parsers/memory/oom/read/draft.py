@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from tpuprof.parsers.memory.oom.read.entries import Entry, allocation_entry, loose_entry, read_part, stack_entry
 from tpuprof.parsers.memory.oom.read.forms import SIZE, TABLES, Piece, Printed, exactly, printed
 
-MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22
-"""Of a text: entries beyond either are counted only."""
-
+MOST_ENTRIES, MOST_CHARACTERS = 10_000, 1 << 22  # of a text: entries beyond either are counted only
 MOST_DEVICES = 1000
 _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 

@@ -9,9 +9,7 @@ from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, Category
 from tpuprof.parsers.memory.oom.read.forms import SIZE, Printed, exactly, printed, sharpened
 
-LONGEST = 2000
-"""Characters kept of a text, be it a label or a name."""
-
+LONGEST = 2000  # characters kept of a text, be it a label or a name
 _QUOTED = re.compile(r'\b(op_type|op_name|source_file)="((?:[^"\\]|\\.)*)"')
 _SOURCE_LINE = re.compile(r"\bsource_line=([0-9]{1,9})(?![0-9])")
 _BREAKS = re.compile(r"(?:\\n|\s)+")

@@ -13,9 +13,7 @@ from tpuprof.parsers.memory.oom.read.draft import MOST_DEVICES, Draft
 from tpuprof.parsers.memory.oom.read.entries import Entry, buffer_of, conflict, merged
 from tpuprof.parsers.memory.oom.read.forms import HEADLESS, Printed
 
-MOST_REPORTS, MOST_CHARACTERS = 200, 1 << 26
-"""How many reports are kept, and how much of all their texts, roughly."""
-
+MOST_REPORTS, MOST_CHARACTERS = 200, 1 << 26  # how many reports are kept, and how much of all their texts, roughly
 _LONGEST_SENTENCE = 500
 _JITTED = re.compile(r"(p?jit|pmap|xmap)\(([^()]{1,200})\)")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")

@@ -15,8 +15,8 @@ MOST_COPIES, MOST_PIECES = 64, 1000
 _LONGEST_PIECE = 4096
 _MOST_DRAFTS, _MOST_CHARACTERS = 256, 1 << 23
 _MOST_GUESSES = 32
-_FEW_ODD, _ODD_SHARE = 4, 4
-"""Pieces of others that may be among those of the text; with more than one of so many these are no copies of one."""
+_FEW_ODD = 4  # pieces of others that may be among those of the text
+_ODD_SHARE = 4  # one of so many pieces may fit nowhere; with more these are no copies of one text
 
 _BEFORE = {
     "operator": ("size",),
@@ -42,8 +42,7 @@ class _Guess:
         places: of the copies behind it, how many pieces each has printed.
         odd: how many pieces fitted nowhere.
         said: what the text has before its list: each part comes once.
-        table: the latest table.
-        entry: number of the latest entry.
+        table, entry: the latest table, and the number of the latest entry.
     """
 
     text: list[Piece]

@@ -30,9 +30,7 @@ NEEDLES = (
 )
 """One of these stands in, or at most a few lines behind, the first line of everything that is to be found."""
 
-CHUNK = 1 << 20
-"""Bytes read at once: few enough to stay in the processor's cache while every literal is searched."""
-
+CHUNK = 1 << 20  # bytes read at once: few enough to stay in the processor's cache while every literal is searched
 _GZIP = b"\x1f\x8b\x08"
 _WITH_GZIP_HEAD = 16 + zlib.MAX_WBITS
 _MARKS = (
@@ -42,11 +40,10 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16"),
 )
 
+# compressed bytes inflated at once: what a member's end leaves of them is copied, and members may be tiny
 _AT_ONCE = 1 << 14
-"""Compressed bytes inflated at once: what a member's end leaves of them is copied, and members may be tiny."""
-
+# bytes that tell a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0
 _ENOUGH = 64
-"""Bytes that tell a text of two bytes a character from odd bytes at a log's beginning: it has some that are 0."""
 
 
 @dataclass(frozen=True, slots=True)

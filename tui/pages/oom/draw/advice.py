@@ -12,14 +12,9 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.oom.draw.bars import with_right
 
 _SAVING = 7
-_LEAD = 4 + _SAVING + 1
-"""Cells before the words: mark, number, saving."""
-
-MOST_DIGIT = 9
-"""The largest number that is a key."""
-
-_LEAST_ROOM = 36
-"""Cells of words below which the source line is left out."""
+_LEAD = 4 + _SAVING + 1  # cells before the words: mark, number, saving
+MOST_DIGIT = 9  # the largest number that is a key
+_LEAST_ROOM = 36  # cells of words below which the source line is left out
 
 
 def advice_lines(

@@ -19,17 +19,11 @@ from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, line_width
 KIND_WORDS = {"compile": "compile time", "load": "program load", "runtime": "run time", "module": "at its peak"}
 """When it was."""
 
-LABEL, _SIZE = 13, 18
-"""Cells of a bar's name, with the blank before it, and of a part's size and share behind its bar."""
-
+LABEL, _SIZE = 13, 18  # cells of a bar's name, with the blank before it, and of a part's size and share behind its bar
+# parts that are there throughout; the others come and go
 _HELD: frozenset[PartName] = frozenset(("reserved", "arguments", "outputs", "constants", "global"))
-"""Parts that are there throughout; the others come and go."""
-
-_SMALL = 0.01
-"""Share of the scale below which a part is named, not drawn."""
-
-_FAR = 4
-"""How many times the need a limit may be to be drawn beside it."""
+_SMALL = 0.01  # share of the scale below which a part is named, not drawn
+_FAR = 4  # how many times the need a limit may be to be drawn beside it
 
 
 class Bar(NamedTuple):

@@ -29,9 +29,8 @@ from tpuprof.tui.pages.oom.draw.table import Row, instruction_of, place_of
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
-_MOST_LISTED, _MOST_LETTERS = 12, 2000
-"""Buffers that a card lists, and letters of a label or tag that it shows; the rest is said to be there."""
-
+_MOST_LISTED = 12  # buffers that a card lists
+_MOST_LETTERS = 2000  # of a label or tag that are shown; the rest is said to be there
 SUMMARY_WIDTH = 100
 
 

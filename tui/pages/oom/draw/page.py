@@ -19,14 +19,10 @@ from tpuprof.tui.pages.oom.draw.table import Row, Sort, rows_of, table_lines
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
 
-_LEAST_ROWS = 4
-"""Rows of the table that it keeps when lines are few."""
-
-_CARD = 150
-"""Cells from which on the card of the buffer under the cursor stands beside the table."""
-
-_REMARK, _AIRY, _MOST_REMARKS = 18, 34, 3
-"""Lines from which on a remark is shown above a table, and from which on so many, and blank lines between sections."""
+_LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
+_CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
+_REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
+_AIRY = 34  # lines from which on blank lines stand between the sections
 
 
 @dataclass(frozen=True, slots=True)

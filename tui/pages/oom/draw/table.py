@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 Sort = Literal["size", "padding", "category", "source", "shape"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
-_LEAST_OP, _SHAPE = 6, 24
-"""Cells of an op's name below which it is left out, and that a shape may take from ops, but not from lines of code."""
-
-_MEASURED = 200
-"""Rows whose shapes decide how wide their column is."""
+_LEAST_OP = 6  # cells of an op's name below which it is left out
+_SHAPE = 24  # cells that a shape may take from the names of ops, but not from their lines of code
+_MEASURED = 200  # rows whose shapes decide how wide their column is
 
 
 @dataclass(frozen=True, slots=True)
