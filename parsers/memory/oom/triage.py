@@ -208,16 +208,22 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
 
 
 def triage_of_memory(page: SpaceMemory) -> Triage:
-    """A memory space of a compiled module at its peak, with advice."""
+    """A memory space of a compiled module at its peak, which thread-local allocations are no part of, with advice."""
     need = need_of_memory(page)
     advice, toggles = _advised(need)
+    sizes: _Sizes = {
+        "arguments": page.arguments_bytes,
+        "outputs": page.outputs_bytes - page.aliased_bytes,
+        "constants": page.constants_bytes,
+        "temporaries": page.temporaries_bytes,
+    }
     return Triage(
         kind="module",
         title=str(page.module),
         where=page.module.origin,
         sentence="",
         need=need,
-        parts=parts_of_memory(page),
+        parts=_adding_up(sizes, page.peak_bytes),
         padding_bytes=page.padding_bytes,
         advice=advice,
         toggles=toggles,
@@ -258,17 +264,6 @@ def parts_of_report(report: OomReport) -> tuple[tuple[Part, ...], int | None]:
     sizes: _Sizes = {"reserved": reserved if is_part else None, "arguments": report.arguments_bytes}
     sizes |= of_program if any(of_program.values()) else {"program": program}
     return _adding_up(sizes, used), None if is_part else reserved
-
-
-def parts_of_memory(page: SpaceMemory) -> tuple[Part, ...]:
-    """Parts that add up to the peak, which thread-local allocations are no part of."""
-    sizes: _Sizes = {
-        "arguments": page.arguments_bytes,
-        "outputs": page.outputs_bytes - page.aliased_bytes,
-        "constants": page.constants_bytes,
-        "temporaries": page.temporaries_bytes,
-    }
-    return _adding_up(sizes, page.peak_bytes)
 
 
 def part_of(category: Category, parts: Collection[Part]) -> PartName | None:

@@ -71,17 +71,10 @@ def _cast_cuts(facts: Facts) -> Cuts:
     Of a copy for all layers of a scan a layer's part stays, of equal ones one. What there is once must be passed in the
     narrow type, and nothing stays.
     """
-    cuts: dict[int, int] = {}
-    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    single = [item for item in _cast(facts) if not _layers_of(facts, item)]
-    alike = Counter((item.element, item.whole_dims) for item in single)
-    for item in _cast(facts):
-        key = (item.element, item.whole_dims)
-        seen[key] += 1
-        if _layers_of(facts, item):
-            cuts[item.index] = rule.resized(item, 0, 1)
-        else:
-            cuts[item.index] = item.size if alike[key] > 1 and seen[key] == 1 else 0
+    layered = [item for item in _cast(facts) if _layers_of(facts, item)]
+    cuts = {item.index: rule.resized(item, 0, 1) for item in layered}
+    for alike in by_type(item for item in _cast(facts) if not _layers_of(facts, item)).values():
+        cuts |= gone(alike[1:] or alike)
     return rule.less(facts, cuts)
 
 
@@ -121,9 +114,8 @@ def _layers_of(facts: Facts, item: Item) -> int:
 
 def _all_layers(facts: Facts, items: Sequence[Item]) -> str:
     """``, all 32 layers at once``, where all of them hold as many."""
-    numbers = {_layers_of(facts, item) for item in items}
-    layers = next(iter(numbers), 0)
-    return f", all {layers} layers at once" if len(numbers) == 1 and layers > 1 else ""
+    layers, *others = {_layers_of(facts, item) for item in items} or {0}
+    return f", all {layers} layers at once" if layers > 1 and not others else ""
 
 
 @Rule

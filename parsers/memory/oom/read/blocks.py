@@ -142,7 +142,9 @@ class Blocks:
                 draft.sentence.insert(0, f"Error loading program{program}:" if lead.loading else buffer)
         if piece.ends_log and draft.form == "ran" and "short" not in draft.seen:
             draft.cut_here()
-        before = [each for each in self._open if _goes_on(each, key)]
+        before = [  # of the same process, which is through with them then
+            each for each in self._open if each.head == key or (each.bound is not None and _begins(key, each.bound))
+        ]
         self._mix(draft, before)
         self._close(before)
         self._open.append(draft)
@@ -250,11 +252,6 @@ def _begins(head: str, key: str) -> bool:
     """Whether a line that begins with `head` may have the origin `key`."""
     is_cut = 0 < len(key) < len(head) and key[-1].isalnum() and head[len(key)].isalnum()
     return head.startswith(key) and not is_cut
-
-
-def _goes_on(draft: Draft, key: str) -> bool:
-    """Whether a new error with this head is of the process that wrote the draft, which is over then."""
-    return draft.head == key or (draft.bound is not None and _begins(key, draft.bound))
 
 
 def _shared(first: str, second: str) -> int:

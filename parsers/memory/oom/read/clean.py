@@ -67,9 +67,7 @@ _SPACES = re.compile(r"\s+")
 _DIGITS = re.compile(r"[0-9]+")
 _LONGEST_PREFIX = 400
 
-
-_MOST_STREAMS = 8
-_MOST_WAIT = 64
+_MOST_STREAMS, _MOST_WAIT = 8, 64
 _SPLIT_AT = 16_000  # a record this long without a line end in it is a part, whatever the others are like
 
 # Docker: a record is a part of a line where what was logged has no line end
@@ -170,9 +168,8 @@ class _Open:
     """A line of which parts were read.
 
     Attributes:
-        first: the line of the log with the first part.
-        end: where that part ends in it.
-        parts: what the others add.
+        first, end: the line of the log with the first part, and where that part ends in it.
+        parts, texts: the other lines, and what they add.
         size: bytes so far.
         length: of every part as it was written.
         is_sure: whether these are parts at all.

@@ -70,19 +70,15 @@ class Draft:
         is_payload: whether it is a copy that an error's details hold, printed with it.
         code, program: what stood in front of it.
         loading: whether a program was being loaded.
-        space: in lower case.
         sentence: its parts in order.
-        sizes: attribute of `OomReport`, and ``largest``, to size.
-        fractions: attribute of `OomReport` to fraction.
+        sizes, fractions: by attribute of `OomReport`, and of what it is worked out from: ``largest``, ``total``, ….
         said_unknown: attributes that the text calls unknown.
         devices: where it happened, in order, each once.
         entries, entries_dropped: the listed allocations, and how many more there were than are kept.
         stack: the instruction that was being given memory.
         count: how many copies of it were read.
-        verb: whether memory was to be allocated or reserved.
-        is_running: whether the text says that the program was running.
-        table: which table the latest rows were of.
-        seen: which parts were there.
+        verb, is_running: whether memory was to be allocated or reserved, and whether it says that the program ran.
+        table, seen: which table the latest rows were of, and which parts were there.
         entry, numbered: the entry that is being read, and the number of the latest one.
         open_allocation: whether the attributes of an allocation lack their end.
         characters: roughly how much the entries hold.

@@ -28,10 +28,7 @@ _KINDS = {
         r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
         "the system killed a process since the host's own memory, or a container's share of it, ran out",
     ),
-    "python": (
-        r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()",
-        "Python got no memory on the host (MemoryError)",
-    ),
+    "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()", "Python got no memory on the host (MemoryError)"),
 }
 
 _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))

@@ -45,11 +45,6 @@ def advice_lines(
     return [line for block in blocks for line in block][: max(0, height)]
 
 
-def least_lines(triage: Triage) -> int:
-    """Lines that the advice takes at a line each."""
-    return max(1, len(triage.advice))
-
-
 def toggle_lines(
     triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs, cursor: int = -1
 ) -> list[Line]:

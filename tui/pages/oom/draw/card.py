@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
+from tpuprof.tui.draw.buffers import words
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
-from tpuprof.tui.draw.buffers.words import (
-    CATEGORY_PHRASES,
-    CATEGORY_WORDS,
-    PADDED,
-    alike_entry,
-    entry,
-    expansion_style,
-    expansion_words,
-    padding_entry,
-    short_shape,
-    source_entry,
-)
+from tpuprof.tui.draw.buffers.words import PADDED, entry, expansion_words, short_shape
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin, fit, wrap
 from tpuprof.tui.draw.source_lines import excerpt_lines
@@ -47,8 +37,8 @@ def buffer_card(
         lines += wrap(row.title, width, "strong", glyphs)
         lines += _listed(triage, row.buffers, width, glyphs)
         lines += [fit([], width, glyphs), fit([("The largest of them", "title")], width, glyphs)]
-    words = [CATEGORY_PHRASES[buffer.category], buffer.opcode]
-    facts = f" {glyphs.dot} ".join(clean(word, glyphs.name == "ascii") for word in words if word)
+    kind = [words.CATEGORY_PHRASES[buffer.category], buffer.opcode]
+    facts = f" {glyphs.dot} ".join(clean(word, glyphs.name == "ascii") for word in kind if word)
     lines += wrap(instruction_of(buffer) or short_shape(buffer.shape), width, "strong", glyphs)
     lines.append(fit([(facts, "dim")], width, glyphs))
     whole = "peak" if triage.kind == "module" else "need"
@@ -61,7 +51,7 @@ def buffer_card(
     lines += _others(triage, row.buffers[0], width, glyphs)
     op = (buffer.framework_op or "").rstrip(":")
     lines += _entries(width, glyphs, ("op", op, "text"), ("op type", buffer.operator, "text"))
-    lines += source_entry(buffer, width, glyphs)
+    lines += words.source_entry(buffer, width, glyphs)
     lines += excerpt_lines(excerpt, width, glyphs) if excerpt is not None else []
     place = [buffer.allocation_type] if buffer.allocation_type else []
     if buffer.offset_bytes is not None:
@@ -101,7 +91,7 @@ def summary(triage: Triage) -> str:
         lines.append(f"{number}. {saving}{clean(advice.sentence)}{source}")
     for buffer in sorted(triage.need.buffers, key=lambda buffer: -buffer.size_bytes)[: 12 - len(lines)]:
         padded = f" {expansion_words(buffer.expansion)} padded" if (buffer.expansion or 1) >= PADDED else ""
-        kind, shape = CATEGORY_WORDS[buffer.category], clean(short_shape(buffer.shape))
+        kind, shape = words.CATEGORY_WORDS[buffer.category], clean(short_shape(buffer.shape))
         place = clean(" ".join(place_of(buffer)).strip())
         lines.append(f"{binary_size(buffer.size_bytes):>9} {kind} {shape}{padded}  {place}")
     return "\n".join(line[: 2 * SUMMARY_WIDTH] for line in lines[:12])
@@ -119,7 +109,9 @@ def _padding(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
         return entry("padding", "unknown: the size of its elements is not known", width, glyphs, "dim")
     if expansion is None or not padding:
         return entry("padding", "none", width, glyphs, "dim")
-    return padding_entry(buffer, expansion_style(expansion) if expansion >= PADDED else "text", width, glyphs)
+    return words.padding_entry(
+        buffer, words.expansion_style(expansion) if expansion >= PADDED else "text", width, glyphs
+    )
 
 
 def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
@@ -129,7 +121,7 @@ def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line
         return []
     sizes = [buffer.size_bytes for buffer in triage.need.buffers if buffer.shape == shape]
     where = "at the peak" if triage.kind == "module" else "in the list"
-    return alike_entry(len(sizes) - 1, sum(sizes), where, width, glyphs)
+    return words.alike_entry(len(sizes) - 1, sum(sizes), where, width, glyphs)
 
 
 def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:
@@ -139,8 +131,8 @@ def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs
         head = f"{clean(short_shape(buffer.shape), ascii_only)}  "
         op = clean(buffer.framework_op or instruction_of(buffer), ascii_only)
         size = f"{binary_size(buffer.size_bytes):>9}  "
-        words = head + cut_begin(op, max(0, width - len(size) - len(head)), glyphs)
-        lines.append(fit([(size, "strong"), (words, "text")], width, glyphs))
+        text = head + cut_begin(op, max(0, width - len(size) - len(head)), glyphs)
+        lines.append(fit([(size, "strong"), (text, "text")], width, glyphs))
     if len(indices) > _MOST_LISTED:
         lines.append(fit([(f"and {len(indices) - _MOST_LISTED} more", "dim")], width, glyphs))
     return lines

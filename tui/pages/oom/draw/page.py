@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import beside, clean, cut, cut_middle, filled, fit, rule, shown_top, wrap
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
-from tpuprof.tui.pages.oom.draw.advice import advice_lines, least_lines, toggle_lines
+from tpuprof.tui.pages.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.oom.draw.card import buffer_card
 from tpuprof.tui.pages.oom.draw.table import Row, Sort, rows_of, table_lines
@@ -174,7 +174,7 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
     if height is None:
         return None, None, 1
     bars_wanted = most_lines(triage)
-    entries = max(1, len(triage.toggles)) if is_trying else least_lines(triage)
+    entries = max(1, len(triage.toggles if is_trying else triage.advice))
     if not triage.need.buffers:
         bars = min(bars_wanted, max(0, height - taken - 4))
         return bars, max(1, height - taken - bars - 1), 0
