@@ -37,7 +37,6 @@ class TriageScreen(PageScreen):
 
     Args:
         triages: one for each error; each is asked for when it is shown, and only then.
-        look: palette and glyphs.
         environ: for the clipboard.
         note: a sentence that the footer shows at first.
         is_alone: it is the whole app, so that leaving it ends the app.

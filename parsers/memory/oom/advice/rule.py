@@ -51,11 +51,9 @@ class Rule:
 
     Attributes:
         advise: what to say about a need; nothing where the rule finds nothing in it.
-        key: names its toggles; empty without changes.
-        kind: of its toggles.
+        key, kind: of its toggles; the key names them.
         changes: how many can be tried at most; 0 where nothing tells what the advice would save.
-        cuts: what each of them leaves.
-        title: of each, for people.
+        cuts, title: what each of them leaves, and what people call it.
         stage: when they are applied.
     """
 

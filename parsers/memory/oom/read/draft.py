@@ -29,8 +29,10 @@ _SCOPED = re.compile(
     rf"Scoped allocation with size (?P<scoped_bytes>{SIZE})(?: and limit (?P<capacity_bytes>{SIZE})"
     rf"(?: exceeded scoped (?P<space>\w+) limit(?: by (?P<exceeded_bytes>{SIZE}))?)?)?"
 )
-_ALLOCATION_CUT = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory(?: \(size=[0-9]{0,20})?[.…\s]*$")
-_ALLOCATION = re.compile(r"Allocation \(size=([0-9]{1,20})\) would exceed memory \(size=([0-9]{1,20})\)")
+_ALLOCATION = re.compile(
+    r"Allocation \(size=([0-9]{1,20})\) would exceed memory"
+    r"(?: \(size=([0-9]{1,20})\)|(?: \(size=[0-9]{0,20})?[.…\s]*$)"  # or the text ends in it
+)
 _SPACE = re.compile(r"\bspace=(\w{1,40})(?=[,\]])")
 _ATTEMPT = re.compile(
     rf"Attempting to (?P<verb>allocate|reserve) (?P<requested_bytes>{SIZE})(?: at the bottom of memory)?\."
@@ -223,15 +225,14 @@ class Draft:
     def _allocation(self, piece: Piece) -> bool:
         match = _ALLOCATION.match(piece.text)
         if match is None:
-            match = _ALLOCATION_CUT.match(piece.text)
-            if match is None:
-                return False
-            self._put(used_bytes=exactly(int(match[1])))
+            return False
+        size, limit = int(match[1]), match[2]
+        self._put(used_bytes=exactly(size))
+        if limit is None:
             self.sentence.append(f"Allocation (size={match[1]}) would exceed memory.")
             self.cut_here()
             return True
-        size, limit = int(match[1]), int(match[2])
-        self._put(used_bytes=exactly(size), capacity_bytes=exactly(limit))
+        self._put(capacity_bytes=exactly(int(limit)))
         space = _SPACE.search(piece.text)
         self.space = space[1].lower() if space is not None else None
         self.sentence.append(match[0] + ".")

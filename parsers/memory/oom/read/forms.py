@@ -85,8 +85,7 @@ class Piece:
 
     Attributes:
         form: key of the forms above.
-        text: from the form's first character on.
-        head: length of the form itself.
+        text, head: from the form's first character on, and the length of the form itself.
         ends_log: whether the log ends with it, in the middle of a line.
     """
 

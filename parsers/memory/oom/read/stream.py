@@ -51,8 +51,7 @@ class Line:
     """A line of the log or, where it is very long, a piece of one.
 
     Attributes:
-        content: without what ends it.
-        number: of the line, from 1.
+        content, number: without what ends it; of the line, from 1.
         continues: whether it is a further piece of the line before it.
         is_whole: whether the line ends with it; also False for a last line that nothing ends.
     """

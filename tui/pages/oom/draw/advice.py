@@ -36,7 +36,8 @@ def advice_lines(
     blocks = [[_title(triage, index, width, glyphs, index == chosen)] for index in range(len(triage.advice))]
     left = height - len(blocks)
     for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
-        brief = [*blocks[index], *_brief(triage.advice[index], width, glyphs)]
+        how = cut(clean(triage.advice[index].how, glyphs.name == "ascii"), width - _LEAD, glyphs)
+        brief = [*blocks[index], *([fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else [])]
         for block in (_in_full(triage, index, width, glyphs, True), brief) if index == chosen else (brief,):
             if len(block) - 1 <= left:
                 left -= len(block) - 1
@@ -112,14 +113,6 @@ def _in_full(triage: Triage, index: int, width: int, glyphs: Glyphs, selected: b
     for text, key in texts:
         lines += wrap(text, width, key, glyphs, [(" " * _LEAD, "text")]) if text else []
     return lines
-
-
-def _brief(advice: Advice, width: int, glyphs: Glyphs) -> list[Line]:
-    """What to do in one line."""
-    if not advice.how:
-        return []
-    words = cut(clean(advice.how, glyphs.name == "ascii"), width - _LEAD, glyphs)
-    return [fit([(" " * _LEAD, "text"), (words, "dim")], width, glyphs)]
 
 
 def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Span]:

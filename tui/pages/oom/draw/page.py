@@ -30,14 +30,10 @@ class View:
     """What the user looks at.
 
     Attributes:
-        cursor: row of the table under the cursor, -1 for none.
-        first: the first row shown.
+        cursor, first: row of the table under the cursor, -1 for none, and the first row shown.
         advice: the advice that was chosen.
-        is_trying: toggles stand in the place of the advice.
-        toggle: the toggle under the cursor then.
-        sort: what the table is sorted by.
-        grouped: a row for each source line.
-        words: the filter.
+        is_trying, toggle: toggles stand in the place of the advice, and which of them is under the cursor then.
+        sort, grouped, words: what the table is sorted by, a row for each source line, and the filter.
     """
 
     cursor: int = -1
@@ -56,8 +52,7 @@ class Composed:
 
     Attributes:
         first_row_line: line of the first row of the table; -1 where none shows.
-        room: rows that fit.
-        first: the first row shown.
+        room, first: rows that fit, and the first row shown.
     """
 
     lines: tuple[Line, ...]

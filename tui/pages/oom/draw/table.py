@@ -37,9 +37,8 @@ class Row:
 
     Attributes:
         buffers: indices, the largest first.
-        size: of them together, in bytes.
-        unpadded: of their elements; None where one is unknown.
-        after: size with the chosen toggles; None without.
+        size, after: of them together in bytes, and with the chosen toggles; `after` is None without.
+        unpadded: bytes of their elements; None where one is unknown.
         title: the source line of a group; empty for one buffer.
     """
 
