@@ -176,11 +176,7 @@ def _advised(need: Need) -> tuple[tuple[Advice, ...], tuple[Toggle, ...]]:
 
 
 def triage_of_report(report: OomReport, where: str) -> Triage:
-    """An error, with advice.
-
-    Args:
-        where: the log's name; the line is put behind it.
-    """
+    """An error, with advice; `where` is the log's name, and the line is put behind it."""
     need = need_of_report(report)
     advice, toggles = _advised(need)
     parts, reserved = parts_of_report(report)

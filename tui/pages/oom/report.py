@@ -25,12 +25,7 @@ _ADVICE = 3
 
 
 def read(log: OomLog, path: str, name: str) -> OomErrors:
-    """What the errors of a log come to.
-
-    Args:
-        path: of the log; ``-`` for standard input.
-        name: of the log, for people.
-    """
+    """What the errors of a log come to; `path` is ``-`` for standard input, `name` what people call the log."""
     return OomErrors(log, [triage_of_report(report, name) for report in log.reports], path)
 
 

@@ -66,11 +66,7 @@ def batch_cuts(facts: Facts) -> Cuts:
     return less(facts, {item.index: resized(item, batch_axis(item), smaller) for item in batch_items(facts)})
 
 
-def _title(facts: Facts, _: Sequence[Item]) -> str:
-    return f"batch {facts.batch} -> {smaller_batch(facts)}"
-
-
-@change("batch", "batch", Stage.BATCH, _title, batch_cuts)
+@change("batch", "batch", Stage.BATCH, lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}", batch_cuts)
 def batch(facts: Facts, _: Sequence[Item], __: int) -> Words:
     """A smaller batch; where the program fits also how large it may be."""
     fitting, items = fitting_batch(facts), batch_items(facts)

@@ -25,6 +25,9 @@ _ALLOCATION = re.compile(r"#(\w{1,80})")
 
 _WINDOW_TAGS = ("scratch", "scoped", "input window", "output window", "internal scratch", "register allocator")
 _KNOWN_TYPES = ("HLO temp", "scoped", "global", "parameter")
+# words of an allocation's type, the first of which says what it is
+_CATEGORIES: dict[str, Category] = {"parameter": "parameter", "argument": "parameter", "output": "output"}
+_CATEGORIES |= {"live out": "output", "thread": "thread-local", "constant": "constant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +216,6 @@ def _category(entry: Entry) -> Category:
     kind = (entry.type or "").lower()
     if kind == "scoped" or (not kind and (entry.tag or "").lower().startswith(_WINDOW_TAGS)):
         return "scoped"
-    if "parameter" in kind or "argument" in kind:
-        return "parameter"
-    if "output" in kind or "live out" in kind:
-        return "output"
-    if "thread" in kind:
-        return "thread-local"
-    # what is global stays for the whole program: the compiler's constants
-    return "constant" if kind == "global" or "constant" in kind else "temporary"
+    if kind == "global":  # what is there for the whole program: the compiler's constants
+        return "constant"
+    return next((category for word, category in _CATEGORIES.items() if word in kind), "temporary")

@@ -37,7 +37,7 @@ def advice_lines(
     left = height - len(blocks)
     for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
         how = cut(clean(triage.advice[index].how, glyphs.name == "ascii"), width - _LEAD, glyphs)
-        brief = [*blocks[index], *([fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else [])]
+        brief = [*blocks[index], fit([(" " * _LEAD, "text"), (how, "dim")], width, glyphs)] if how else blocks[index]
         for block in (_in_full(triage, index, width, glyphs, True), brief) if index == chosen else (brief,):
             if len(block) - 1 <= left:
                 left -= len(block) - 1

@@ -75,10 +75,8 @@ def verdict_line(triage: Triage, trial: Trial | None, width: int, glyphs: Glyphs
 def composition(triage: Triage, trial: Trial | None, width: int, height: int | None, glyphs: Glyphs) -> list[Line]:
     """The bars, and the mark of the limit below; parts that are too small, or too many for `height`, are named there.
 
-    Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding.
-
-    Args:
-        height: lines at most, the one of the mark included; None for as many as there are parts.
+    Each part is drawn as on the memory tab: what is there throughout, what comes and goes, and padding. `height` counts
+    the line of the mark too; None is for as many lines as there are parts.
     """
     scale, limit = _scale(triage)
     if not scale or not triage.parts or (height is not None and height < 1):

@@ -48,7 +48,10 @@ def buffer_card(
     lines += entry("size", size, width, glyphs, "strong")
     lines += _padding(buffer, width, glyphs)
     lines += _entries(width, glyphs, ("shape", buffer.shape, "strong"))
-    lines += _others(triage, row.buffers[0], width, glyphs)
+    alike = [other.size_bytes for other in buffers if buffer.shape and other.shape == buffer.shape]
+    if alike:  # layers kept for the backward pass, mostly
+        where = "at the peak" if triage.kind == "module" else "in the list"
+        lines += words.alike_entry(len(alike) - 1, sum(alike), where, width, glyphs)
     op = (buffer.framework_op or "").rstrip(":")
     lines += _entries(width, glyphs, ("op", op, "text"), ("op type", buffer.operator, "text"))
     lines += words.source_entry(buffer, width, glyphs)
@@ -112,16 +115,6 @@ def _padding(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:
     return words.padding_entry(
         buffer, words.expansion_style(expansion) if expansion >= PADDED else "text", width, glyphs
     )
-
-
-def _others(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """Whether others have the same shape: layers kept for the backward pass, mostly."""
-    shape = triage.need.buffers[index].shape
-    if not shape:
-        return []
-    sizes = [buffer.size_bytes for buffer in triage.need.buffers if buffer.shape == shape]
-    where = "at the peak" if triage.kind == "module" else "in the list"
-    return words.alike_entry(len(sizes) - 1, sum(sizes), where, width, glyphs)
 
 
 def _listed(triage: Triage, indices: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Line]:

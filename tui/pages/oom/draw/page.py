@@ -119,11 +119,7 @@ def compose(
 
 
 def head_line(triage: Triage, index: int, total: int, width: int, glyphs: Glyphs) -> Line:
-    """Where we are: what this is, in which log and line, of which program, and how often it is there.
-
-    Args:
-        index: of the error among `total`.
-    """
+    """Where we are: which error of how many, in which log and line, of which program, and how often it is there."""
     ascii_only = glyphs.name == "ascii"
     spans: list[Span] = [(" OOM " if triage.kind != "module" else " MEMORY ", "badge"), (" ", "text")]
     times = f"{triage.count:,} times in the log" if triage.count > 1 else ""

@@ -62,11 +62,7 @@ class Row:
 def rows_of(
     triage: Triage, trial: Trial | None, sort: Sort = "size", words: str = "", grouped: bool = False
 ) -> tuple[Row, ...]:
-    """The rows to show, in order.
-
-    Args:
-        words: only buffers that hold each of these in what is known of them.
-    """
+    """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
     buffers = triage.need.buffers
     wanted = words.casefold().split()
     texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if wanted else [""] * len(buffers)
@@ -85,11 +81,7 @@ def rows_of(
 
 
 def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
-    """Where a buffer comes from, in brief: ``models.py:53`` and ``attention/sub``; else its instruction.
-
-    Args:
-        folder: the source with its folders.
-    """
+    """Where a buffer comes from: ``models.py:53`` and ``attention/sub``; else its instruction. `folder` keeps folders."""
     op = op_tail(buffer.framework_op or "")
     source = (buffer.source or "") if folder else os.path.basename(buffer.source or "")
     return (source, op) if source or op else ("", instruction_of(buffer) or UNKNOWN)
