@@ -22,9 +22,9 @@ def attention(facts: Facts, items: Sequence[Item], _: int) -> Words:
     """The logits and weights of attention, which flash attention does not store."""
     kept = any("jvp(" in item.op and "transpose(" not in item.op for item in items)
     own = {item.index for item in items}
-    checkpointed = saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
+    saved = saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
     narrow = saving_of(facts, halved(items))
-    others = ((f"jax.checkpoint per layer -{amount(checkpointed)}", checkpointed), (_bf16_alone(narrow), narrow))
+    others = ((f"jax.checkpoint per layer -{amount(saved)}", saved), (f"bf16 alone -{amount(narrow)}", narrow))
     instead = ", ".join(other for other, saving in others if saving)
     return Words(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
@@ -47,12 +47,8 @@ def loss(facts: Facts, items: Sequence[Item], saving: int) -> Words:
         f"{sure}loss logits {shapes_of(items)}, vocabulary {items[0].dims[-1]:,}",
         f"compute the loss in chunks of tokens (a scan with jax.checkpoint), here 1/{CHUNKS} at a time",
         f"{summed(items)}; 1/{CHUNKS} stays: {amount(size_of(items) - saving)}",
-        f"or {_bf16_alone(narrow)}" if narrow else "",
+        f"or bf16 alone -{amount(narrow)}" if narrow else "",
     )
-
-
-def _bf16_alone(saving: int) -> str:
-    return f"bf16 alone -{amount(saving)}"
 
 
 def _remat_cuts(facts: Facts) -> Cuts:

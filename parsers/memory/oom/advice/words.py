@@ -19,7 +19,8 @@ def amount(size: int) -> str:
     for factor, unit in _UNITS:
         if abs(size) >= factor * 0.9995:
             value = size / factor
-            return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f} {unit}"
+            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+            return f"{value:.{digits}f} {unit}"
     return f"{size} B"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.model import Buffer
@@ -47,20 +48,20 @@ def buffer_card(
         size += f", as much as {percent(100 * buffer.size_bytes / triage.wanted_bytes)} of the {whole}"
     lines += entry("size", size, width, glyphs, "strong")
     lines += _padding(buffer, width, glyphs)
-    lines += _entries(width, glyphs, ("shape", buffer.shape, "strong"))
+    lines += _entries({"shape": buffer.shape}, width, glyphs, "strong")
     alike = [other.size_bytes for other in buffers if buffer.shape and other.shape == buffer.shape]
     if alike:  # layers kept for the backward pass, mostly
         where = "at the peak" if triage.kind == "module" else "in the list"
         lines += words.alike_entry(len(alike) - 1, sum(alike), where, width, glyphs)
     op = (buffer.framework_op or "").rstrip(":")
-    lines += _entries(width, glyphs, ("op", op, "text"), ("op type", buffer.operator, "text"))
+    lines += _entries({"op": op, "op type": buffer.operator}, width, glyphs)
     lines += words.source_entry(buffer, width, glyphs)
     lines += excerpt_lines(excerpt, width, glyphs) if excerpt is not None else []
     place = [buffer.allocation_type] if buffer.allocation_type else []
     if buffer.offset_bytes is not None:
         place.append(f"from {binary_size(buffer.offset_bytes) if buffer.offset_bytes else 'its beginning'} on")
-    texts = (("allocated", ", ".join(place), "text"), ("tag", _short(buffer.tag), "text"))
-    lines += _entries(width, glyphs, *texts, ("label", _short(buffer.label), "dim"))
+    lines += _entries({"allocated": ", ".join(place), "tag": _short(buffer.tag)}, width, glyphs)
+    lines += _entries({"label": _short(buffer.label)}, width, glyphs, "dim")
     for number, advice in enumerate(triage.advice, 1):
         if row.buffers[0] in advice.buffers:
             saving = f"saves {binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
@@ -72,9 +73,8 @@ def advice_card(triage: Triage, index: int, width: int, glyphs: Glyphs) -> list[
     """All of one piece of advice, and the buffers that it is about."""
     advice = triage.advice[index]
     saving = f"{binary_size(advice.saving_bytes)}, an estimate" if advice.saving_bytes else "can't be estimated"
-    texts = {"saves": saving, "how": advice.how, "sum": advice.arithmetic, "source": advice.source}
-    lines = wrap(advice.sentence, width, "strong", glyphs)
-    lines += _entries(width, glyphs, *((label, text, "text") for label, text in texts.items()))
+    facts = {"saves": saving, "how": advice.how, "sum": advice.arithmetic, "source": advice.source}
+    lines = wrap(advice.sentence, width, "strong", glyphs) + _entries(facts, width, glyphs)
     if advice.buffers:
         lines += [fit([], width, glyphs), fit([("The buffers", "title")], width, glyphs)]
     return lines + _listed(triage, advice.buffers, width, glyphs)
@@ -100,9 +100,9 @@ def summary(triage: Triage) -> str:
     return "\n".join(line[: 2 * SUMMARY_WIDTH] for line in lines[:12])
 
 
-def _entries(width: int, glyphs: Glyphs, *facts: tuple[str, str | None, StyleKey]) -> list[Line]:
+def _entries(facts: Mapping[str, str | None], width: int, glyphs: Glyphs, key: StyleKey = "text") -> list[Line]:
     """Those facts, each under its label, of which there is something to say."""
-    return [line for label, text, key in facts if text for line in entry(label, text, width, glyphs, key)]
+    return [line for label, text in facts.items() if text for line in entry(label, text, width, glyphs, key)]
 
 
 def _padding(buffer: Buffer, width: int, glyphs: Glyphs) -> list[Line]:

@@ -81,7 +81,7 @@ def rows_of(
 
 
 def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
-    """Where a buffer comes from: ``models.py:53`` and ``attention/sub``; else its instruction. `folder` keeps folders."""
+    """Where a buffer comes from: ``models.py:53`` and ``attention/sub``; else its instruction. `folder` keeps those."""
     op = op_tail(buffer.framework_op or "")
     source = (buffer.source or "") if folder else os.path.basename(buffer.source or "")
     return (source, op) if source or op else ("", instruction_of(buffer) or UNKNOWN)
