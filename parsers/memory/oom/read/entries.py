@@ -150,7 +150,7 @@ def buffer_of(entry: Entry) -> Buffer | None:
     if entry.size is None:
         return None
     size, unpadded = _sizes(entry, entry.size)
-    by_label = replace(Entry(), **_operator(entry.label or "", ends_log=True))  # type: ignore[arg-type]
+    by_label = Entry(**_operator(entry.label or "", ends_log=True))  # type: ignore[arg-type]
     op_name = entry.op_name if entry.op_name is not None else by_label.op_name
     return Buffer(
         name=_instruction(entry) or (entry.label or (op_name or "").rsplit("/", 1)[-1])[:200] or "unnamed",
