@@ -107,7 +107,7 @@ def _hosts_at_work(progress: Progress, room: int, glyphs: Glyphs) -> str:
     words = ""
     for work in progress.at_work if len(progress.at_work) > 1 else ():
         percent = 100 * work.bytes_done // work.bytes_total if work.bytes_total else 0
-        more = f"  {clean(work.host, glyphs.name == 'ascii')} {percent}%"
+        more = f"  {clean(work.host, glyphs.is_ascii)} {percent}%"
         if len(words) + len(more) > room:
             break
         words += more

@@ -147,7 +147,7 @@ def _table_rule(diff: Diff, view: View, count: int, total: int, width: int, glyp
         return rule("Step times", width, glyphs)
     words = f"{count:,} of {total:,}" if count < total else f"{total:,}"
     if view.words:
-        words += f" with {clean(view.words, glyphs.name == 'ascii')}"
+        words += f" with {clean(view.words, glyphs.is_ascii)}"
     if view.hides_same and count < total:
         words += ", same hidden (i)"
     if view.name in HIDING and width >= 100:

@@ -243,7 +243,7 @@ def _detail(
     name = clean(row.host, glyphs.is_ascii)
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
-        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.name == 'ascii')}"
+        which = "A mean step" if step is None else f"Step {clean(page.steps.names[step], glyphs.is_ascii)}"
         lines += _parts_heading(f"{which} of {name}", page.steps, width, glyphs)
         lines += _core_lines(page.steps, host_index, step, width, glyphs)
     else:

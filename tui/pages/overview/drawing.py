@@ -30,7 +30,7 @@ def class_bar(page: Overview, width: int, glyphs: Glyphs, compact: bool = False)
     """
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
-        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.name == 'ascii')}", "dim")], width, glyphs)]
+        return [fit([(f" {UNKNOWN}: {clean(reason, glyphs.is_ascii)}", "dim")], width, glyphs)]
     bar: list[Span] = [(" ", "text")]
     sizes = whole_cells([share.fraction for share in page.shares], width - 2)
     for share, cells in zip(page.shares, sizes, strict=True):

@@ -110,7 +110,7 @@ def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
     """Device, duration, HLO and the host's events of the host that was read."""
     parts = ["SIMULATED TIMES" if facts.simulated else "", device_words(facts) or facts.unknown.get("device_type", "")]
     if facts.duration_ps is not None:
-        parts.append(f"{duration(facts.duration_ps, glyphs.name == 'ascii')} profiled")
+        parts.append(f"{duration(facts.duration_ps, glyphs.is_ascii)} profiled")
     if facts.has_hlo is not None:
         parts.append("compiled HLO" if facts.has_hlo else "no compiled HLO")
     if facts.host_tracing is not None:
@@ -125,7 +125,7 @@ def _steps(facts: RunFacts, glyphs: Glyphs) -> str:
         return "no step time: " + facts.unknown.get("step_time_ps", "")
     steps = counted(facts.step_count or 0, "step")
     what = f"median of {steps}" if facts.step_source == "steps" else f"median period of a module, {steps}"
-    return f"step time {step_words(facts, glyphs.name == 'ascii')}, {what} on one core"
+    return f"step time {step_words(facts, glyphs.is_ascii)}, {what} on one core"
 
 
 def _modules(facts: RunFacts) -> str:

@@ -91,7 +91,7 @@ class Measured(Popup):
         use: Mapping[str, float | None],
         chosen: Callable[[EventId], object],
     ) -> None:
-        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.name == 'ascii')}")
+        super().__init__(look, f"What ran in {duration(measurement.duration_ps, look.glyphs.is_ascii)}")
         self._measurement = measurement
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
@@ -215,9 +215,9 @@ class Measured(Popup):
         room = width - len(mark) - len(right) - 1
         second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
         first = room - second - bool(second)
-        text = f"{cut_middle(clean(name, glyphs.name == 'ascii'), first, glyphs):<{first}}"
+        text = f"{cut_middle(clean(name, glyphs.is_ascii), first, glyphs):<{first}}"
         if second:
-            text += f" {cut_middle(clean(track, glyphs.name == 'ascii'), second, glyphs):<{second}}"
+            text += f" {cut_middle(clean(track, glyphs.is_ascii), second, glyphs):<{second}}"
         return [(f"{mark}{text} {right}", key)]
 
     # --- keys

@@ -386,7 +386,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     lines = [*composed.lines, head_line(triage, 0, 3, width, glyphs), *help_lines(triage, 3, True, width, glyphs)]
     for at in range(len(triage.advice)):
         lines += advice_card(triage, at, width, glyphs)
-    for row in composed.rows[:2]:
+    for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
         lines += buffer_card(triage, row, width, glyphs)
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height

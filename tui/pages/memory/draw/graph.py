@@ -227,7 +227,7 @@ def _peak_line(page: SpaceMemory, cells: int, width: int, far: str, glyphs: Glyp
     """A sign above the peak's column, with the peak and its instruction beside it."""
     words = f"peak {binary_size(page.peak_bytes)}"
     if page.peak_instruction is not None:
-        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.name == 'ascii'), _NAME, glyphs)}"
+        words += f", after {cut_middle(clean(page.peak_instruction, glyphs.is_ascii), _NAME, glyphs)}"
     begin, spans = _beside(column_of(page, cells, page.peak_position), words, glyphs.down, cells, "strong")
     before, after = AXIS + begin, width - AXIS - begin - line_width(tuple(spans))
     if len(far) + 2 <= after:
@@ -253,7 +253,7 @@ def program_axis(
     if point != page.peak_position:  # else the line above the graph says the rest
         words += f": {binary_size(int(page.heap_bytes[point]))}"
         name = page.instructions[point - 1] if 0 < point <= len(page.instructions) else None
-        after = f"after {clean(name, glyphs.name == 'ascii')}" if name else "before the first instruction"
+        after = f"after {clean(name, glyphs.is_ascii)}" if name else "before the first instruction"
         words += f", {cut_middle(after, _NAME, glyphs)}"
     begin, spans = _beside(column_of(page, cells, point), words, glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1

@@ -97,7 +97,7 @@ def text(source: FrameworkOps, asked: Asked) -> str:
             rows = np.flatnonzero(page.is_host == is_host).tolist()
             words = f"{side.capitalize()}: {counted(len(rows), 'op')}"
             if whole:
-                words += f", {duration(idle, glyphs.name == 'ascii')} idle ({percent(100 * idle / whole)})"
+                words += f", {duration(idle, glyphs.is_ascii)} idle ({percent(100 * idle / whole)})"
             lines.append(fit([(words, "title")], width, glyphs))
             if rows:
                 lines += common.text_table(shown, rows, asked.most_rows, width, glyphs)

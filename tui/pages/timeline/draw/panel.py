@@ -101,7 +101,7 @@ def panel_lines(
     """
     lines: list[Line] = []
     if facts is None:
-        lines.append(fit([(f" {clean(hint[:_SEEN], glyphs.name == 'ascii')}", "dim")], width, glyphs))
+        lines.append(fit([(f" {clean(hint[:_SEEN], glyphs.is_ascii)}", "dim")], width, glyphs))
     else:
         lines.append(_title(facts, width, glyphs))
         groups = [_times(facts, glyphs), _rates(facts), _origin(facts, glyphs), _arrows(facts, glyphs)]
