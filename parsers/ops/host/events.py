@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s
+from tpuprof.parsers.base.intervals import Bools, Columns, Int64s, no_ints, positions
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core_ops import Keys, event_spans
@@ -36,6 +36,26 @@ class SparseStat:
     rows: Int64s
     values: StatColumn
 
+    def integers_at(self, rows: Int64s) -> tuple[Int64s, Bools]:
+        """Integer values for some events, and which of these have one; 0 for those without."""
+        place = positions(rows, self.rows)
+        out = np.zeros(len(rows), np.int64)
+        has = place >= 0
+        out[has] = self.values.integers()[place[has]]
+        return out, has
+
+
+_ABSENT = SparseStat(no_ints(), StatColumn(np.zeros(0, np.uint8), no_ints(), np.zeros(0, np.uint32)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ends(Columns):
+    """Ends of links: event `rows[i]` of a line belongs to the link of type `kind[i]` and id `id[i]`. int64[n] each."""
+
+    rows: Int64s
+    kind: Int64s
+    id: Int64s
+
 
 @dataclass(frozen=True, slots=True)
 class HostThread:
@@ -54,8 +74,34 @@ class HostThread:
     end_ps: Int64s
     stats: Mapping[str, SparseStat]
 
+    @classmethod
+    def of(cls, line: Line, events: Events) -> HostThread:
+        """The events of a line that was decoded."""
+        return cls(line, events.metadata_id, *event_spans(line, events), _sparse_stats(events))
+
     def __len__(self) -> int:
         return len(self.start_ps)
+
+    def stat(self, name: str) -> SparseStat:
+        """A stat, without rows where no event has it."""
+        return self.stats.get(name, _ABSENT)
+
+    def rows_of(self, metadata_ids: Int64s | Sequence[int]) -> Int64s:
+        """int64[k]: the events with some of these metadata ids."""
+        return np.flatnonzero(np.isin(self.metadata_id, metadata_ids)).astype(np.int64)
+
+    def producers(self) -> Ends:
+        """Ends of the links that events begin: those that name a type and an id of what they start."""
+        return self._ends("_pt", "_p")
+
+    def consumers(self) -> Ends:
+        """Ends of the links that lead to events."""
+        return self._ends("_ct", "_c")
+
+    def _ends(self, kind: str, number: str) -> Ends:
+        kinds = self.stat(kind)
+        ids, has = self.stat(number).integers_at(kinds.rows)
+        return Ends(kinds.rows, kinds.values.integers(), ids).take(has)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +136,10 @@ def read_threads(
     """
     for line in thread_lines(plane):
         events = line.events(stats, on_chunk, places=False)
-        start, end = event_spans(line, events)
-        yield HostThread(line, events.metadata_id, start, end, sparse_stats(events)), events
+        yield HostThread.of(line, events), events
 
 
-def sparse_stats(events: Events) -> dict[str, SparseStat]:
+def _sparse_stats(events: Events) -> dict[str, SparseStat]:
     """The stats of decoded events, by name; a stat that no event has is missing."""
-    stats = {}
-    for name, column in events.stats.items():
-        if column.kind.any():
-            rows = np.flatnonzero(column.kind).astype(np.int64)
-            stats[name] = SparseStat(rows, column.take(rows))
-    return stats
-
-
-def integers_at(stat: SparseStat | None, rows: Int64s) -> tuple[Int64s, Bools]:
-    """Integer values of a stat for some events, and which of these have one; 0 for those without."""
-    if stat is None or not len(stat.rows):
-        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-    nearest = np.minimum(np.searchsorted(stat.rows, rows), len(stat.rows) - 1)
-    has = stat.rows[nearest] == rows
-    return np.where(has, stat.values.integers()[nearest], 0), has
+    rows = {name: np.flatnonzero(column.kind).astype(np.int64) for name, column in events.stats.items()}
+    return {name: SparseStat(of, events.stats[name].take(of)) for name, of in rows.items() if len(of)}

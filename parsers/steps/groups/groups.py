@@ -22,24 +22,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, opens
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, HostThread, SparseStat, integers_at
+from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
 from tpuprof.parsers.steps.groups.links import (
     ITERATION,
     LINK_STATS,
     CoreLinks,
-    Ends,
     LineLinks,
     Names,
+    by_key,
     core_links,
     correlated,
     executor_ends,
     has_loop_ops,
-    joined,
     known_names,
     last_of_each,
     loop_iterations,
@@ -173,22 +172,17 @@ def event_groups(
     names = known_names(host)
     lines = [thread_links(thread, names) for thread in host.threads]
     lines += [thread_links(thread, {}) for thread in streams]
-    threads = (*host.threads, *streams)
+    threads, count = (*host.threads, *streams), len(host.threads)
     starts = _starts(host, lines, names)
     if not len(starts.keys) or has_loop_ops(names) or grouped:
         packed = recorded_groups(threads)
-        own = _own_groups(cores) if grouped else None
-        return Groups((), packed[: len(host.threads)], own, packed[len(host.threads) :])
+        return Groups((), packed[:count], _own_groups(cores) if grouped else None, packed[count:])
     on_cores = [_of_core(plane) for plane in cores]
     graph = graph_of(lines, on_cores, starts.keys, *_other_ends(host, streams, lines, names, starts))
-    taken = _taken(graph, starts)
-    packed = tuple(_packed(thread, layout, taken.group) for thread, layout in zip(threads, graph.layouts, strict=True))
-    return Groups(
-        _root_table(host, lines, starts, taken),
-        packed[: len(host.threads)],
-        _of_cores(cores, on_cores, graph, taken.group),
-        packed[len(host.threads) :],
-    )
+    roots, group = _taken(graph, starts)
+    packed = tuple(_packed(thread, layout, group) for thread, layout in zip(threads, graph.layouts, strict=True))
+    table = _root_table(host, lines, starts.keys[roots])
+    return Groups(table, packed[:count], _of_cores(cores, on_cores, graph, group), packed[count:])
 
 
 def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:
@@ -201,9 +195,8 @@ def _of_core(plane: Plane) -> CoreLinks | None:
     line = grouping_line(plane)
     if line is None:
         return None
-    return core_links(
-        plane, line, [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
-    )
+    others = [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
+    return core_links(plane, line, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,14 +207,13 @@ class _Starts:
         keys: int64[r], keys of the events.
         level: int64[r].
         free: bool[r]; the roots that may begin a group. A root of tf.data may not, nor may the roots behind it.
-        loops: whether they are iterations of TensorFlow's loops; then each has a number of its own.
-        parts: int64[p] and int64[p]; keys of further events of an iteration, and their roots.
+        parts: int64[p] and int64[p]; keys of further events of an iteration, and their roots. Only where the roots are
+            iterations of TensorFlow's loops; then each has a number of its own.
     """
 
     keys: Int64s
     level: Int64s
     free: Bools
-    loops: bool = False
     parts: tuple[Int64s, Int64s] | None = None
 
 
@@ -231,22 +223,19 @@ def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Star
     of_data = tf_data_steps(host.threads, names)
     loops = loop_iterations(host.threads, names, of_data)
     if loops is not None:
-        thread, rows, root = loops
-        keys = np.array(first)[thread] + rows
-        leads = np.append(True, np.diff(root) != 0)
+        of_thread, rows, root = loops
+        keys, leads = np.array(first)[of_thread] + rows, opens(root)
         ones = np.ones(int(leads.sum()), np.int64)
-        return _Starts(keys[leads], ones, ones > 0, True, (keys[~leads], root[~leads]))
-    columns: list[list[Int64s]] = [[no_ints()] for _ in range(5)]
-    for number, (thread_events, line) in enumerate(zip(host.threads, lines, strict=False)):
+        return _Starts(keys[leads], ones, ones > 0, (keys[~leads], root[~leads]))
+    parts = [(no_ints(),) * 5]
+    for key, thread, line in zip(first, host.threads, lines, strict=False):
         rows = line.roots
-        step, has = integers_at(thread_events.stats.get("id"), rows)
-        barred = (has & np.isin(step, of_data)).astype(np.int64)
-        parts = rows + first[number], line.level, thread_events.start_ps[rows], thread_events.end_ps[rows], barred
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
-    keys, level, start, end, barred = (np.concatenate(column) for column in columns)
+        step, has = thread.stat("id").integers_at(rows)
+        free = ~(has & np.isin(step, of_data))
+        parts.append((rows + key, line.level, line.start_ps[rows], line.end_ps[rows], free.astype(np.int64)))
+    keys, level, start, end, free = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-end, start, -level))
-    return _Starts(keys[order], level[order], barred[order] == 0)
+    return _Starts(keys[order], level[order], free[order] > 0)
 
 
 def _other_ends(
@@ -255,39 +244,30 @@ def _other_ends(
     """Ends of further links: TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
     first, count = places(lines), len(host.threads)
     pairs = [executor_ends(thread, names) for thread in host.threads]
-    made = [last_of_each(joined([made for made, _ in pairs], first[:count]))]
-    used = [joined([used for _, used in pairs], first[:count])]
+    made = [last_of_each(by_key([made for made, _ in pairs], first[:count]))]
+    used = [by_key([used for _, used in pairs], first[:count])]
     if streams:
-        made.append(last_of_each(joined([correlated(thread) for thread in host.threads], first[:count])))
-        used.append(joined([correlated(thread) for thread in streams], first[count:-1]))
+        made.append(last_of_each(by_key(map(correlated, host.threads), first[:count])))
+        used.append(by_key(map(correlated, streams), first[count:-1]))
     if starts.parts is not None:
         rows, root = starts.parts
         made.append(Ends(starts.keys, np.full(len(starts.keys), ITERATION), np.arange(len(starts.keys))))
         used.append(Ends(rows, np.full(len(rows), ITERATION), root))
-    return joined(made), joined(used)
+    return Ends.joined(made), Ends.joined(used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """Which groups there are and what they hold.
+def _taken(graph: Graph, starts: _Starts) -> tuple[Int64s, Int64s]:
+    """Lets the roots take the events that they lead to, in their order.
 
-    Attributes:
-        roots: int64[g]; index of each group's root in `_Starts`.
-        group: int64[n]; group of each node, -1 for none.
+    Returns:
+        int64[g], index of each group's root in `starts`; int64[n], group of each node, -1 for none.
     """
-
-    roots: Int64s
-    group: Int64s
-
-
-def _taken(graph: Graph, starts: _Starts) -> _Taken:
-    """Lets the roots take the events that they lead to, in their order."""
     nodes = np.searchsorted(graph.keys, starts.keys)
-    rank = np.arange(len(nodes))
-    free = starts.free & (starts.loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
+    rank, are_loops = np.arange(len(nodes)), starts.parts is not None
+    free = starts.free & (are_loops | ~np.isin(nodes, graph.looped))  # and that no other of their level leads to
     levels = np.unique(starts.level)[::-1][:MOST_LEVELS]
     low = None
-    for level in [] if starts.loops else levels.tolist():
+    for level in [] if are_loops else levels.tolist():
         peers = rank[(starts.level <= level) if level == levels[-1] else (starts.level == level)]
         if len(peers) > 1:
             values = np.full(len(graph.keys), _NONE)
@@ -300,17 +280,17 @@ def _taken(graph: Graph, starts: _Starts) -> _Taken:
         values = np.full(len(graph.keys), _NONE)
         values[nodes[free]] = rank[free]
         low = spread(graph, values)
-    leads = np.ones(len(nodes), np.bool_) if starts.loops else free & (low[nodes] == rank)
+    leads = np.ones(len(nodes), np.bool_) if are_loops else free & (low[nodes] == rank)
     number = np.append(np.cumsum(leads) - 1, -1)
-    return _Taken(np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))])
+    return np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))]
 
 
 def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
     """The groups of a line's events, given those of the nodes."""
-    stat = thread.stats.get("group_id")
-    own_rows, own = (stat.rows, stat.values.integers(-1)) if stat is not None else (no_ints(), no_ints())
+    stat, none = thread.stat("group_id"), no_ints()
+    recorded = (stat.rows, stat.values.integers(-1))
     if layout is None or not len(layout.rows):
-        return LineGroups(len(thread), None, no_ints(), no_ints(), no_ints(), no_ints(), own_rows, own)
+        return LineGroups(len(thread), None, none, none, none, none, *recorded)
     of_node = group[layout.first : layout.first + len(layout.rows)]
     opened = of_node[layout.nested]
     ends, outermost = np.unique(layout.until, return_index=True)
@@ -323,16 +303,8 @@ def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGro
     kept = np.append(borders[1:] != borders[:-1], True)[: len(borders)] & (borders < count)
     apart = np.ones(len(layout.rows), np.bool_)
     apart[layout.nested] = False
-    return LineGroups(
-        size=len(thread),
-        order=layout.order,
-        borders=borders[kept],
-        group=groups[kept],
-        rows=layout.rows[apart],
-        of_rows=of_node[apart],
-        own_rows=own_rows,
-        own=own,
-    )
+    rows = layout.rows[apart]
+    return LineGroups(len(thread), layout.order, borders[kept], groups[kept], rows, of_node[apart], *recorded)
 
 
 def _of_cores(
@@ -349,43 +321,30 @@ def _of_cores(
 
 def _own_groups(cores: Sequence[Plane]) -> tuple[Int64s, ...] | None:
     """The groups that the profile itself gives to grouping events; None where no event has one."""
-    links = [_of_core(plane) for plane in cores]
-    own_groups = tuple(no_ints() if core is None else core.own for core in links)
+    own_groups = tuple(no_ints() if (core := _of_core(plane)) is None else core.own for plane in cores)
     return own_groups if any((own >= 0).any() for own in own_groups) else None
 
 
-def _numbers(thread: HostThread, name: str) -> SparseStat | None:
+def _numbers(thread: HostThread, name: str) -> SparseStat:
     """A stat of the events where it is a number."""
-    stat = thread.stats.get(name)
-    if stat is None or stat.values.is_number.all():
-        return stat
+    stat = thread.stat(name)
     chosen = np.flatnonzero(stat.values.is_number)
     return SparseStat(stat.rows[chosen], stat.values.take(chosen))
 
 
-def _root_table(host: HostEvents, lines: Sequence[LineLinks], starts: _Starts, taken: _Taken) -> tuple[Root, ...]:
-    """What each group begins with."""
+def _root_table(host: HostEvents, lines: Sequence[LineLinks], keys: Int64s) -> tuple[Root, ...]:
+    """What each group begins with, by the keys of the events."""
     first = places(lines)
-    keys = starts.keys[taken.roots]
     of_thread = np.searchsorted(first, keys, side="right") - 1
     out: list[Root | None] = [None] * len(keys)
-    names: dict[int, str] = {}
-    for number_of_thread in np.unique(of_thread).tolist():
-        thread = host.threads[number_of_thread]
-        groups = np.flatnonzero(of_thread == number_of_thread)
-        rows = keys[groups] - first[number_of_thread]
-        iteration, has_iteration = integers_at(_numbers(thread, "iter_num"), rows)
-        step, has_step = integers_at(_numbers(thread, "step_num"), rows)
-        columns = (
-            groups,
-            thread.metadata_id[rows],
-            np.where(has_iteration, iteration, step),
-            has_iteration | has_step,
-            thread.start_ps[rows],
-            thread.end_ps[rows],
-        )
-        for group, number, step_num, has, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            if number not in names:
-                names[number] = host.name(number)
-            out[group] = Root(group, names[number], step_num if has else None, number_of_thread, start, end)
+    for index in np.unique(of_thread).tolist():
+        thread = host.threads[index]
+        groups = np.flatnonzero(of_thread == index)
+        rows = keys[groups] - first[index]
+        iteration, has_iteration = _numbers(thread, "iter_num").integers_at(rows)
+        step, has_step = _numbers(thread, "step_num").integers_at(rows)
+        known, step_num = has_iteration | has_step, np.where(has_iteration, iteration, step)
+        columns = (groups, thread.metadata_id[rows], step_num, known, thread.start_ps[rows], thread.end_ps[rows])
+        for group, event, number, is_known, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+            out[group] = Root(group, host.name(event), number if is_known else None, index, begin, end)
     return tuple(root for root in out if root is not None)
