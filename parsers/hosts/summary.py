@@ -264,11 +264,9 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)
     stats = tuple(dict.fromkeys((*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS)))
-    threads = []
-    for thread, decoded in read_threads(plane, stats, on_chunk):
-        reader.take(thread, decoded)
-        threads.append(thread)
-    events = HostEvents(plane, tuple(threads))
+    events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
+    for thread in events.threads:
+        reader.take(thread)
     return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
 
 

@@ -86,6 +86,12 @@ class HostThread:
         """A stat, without rows where no event has it."""
         return self.stats.get(name, _ABSENT)
 
+    def integers(self, name: str, missing: int) -> Int64s:
+        """int64[n]: integer values of a stat, `missing` for events that have none."""
+        stat, out = self.stat(name), np.full(len(self), missing)
+        out[stat.rows] = stat.values.integers(missing)
+        return out
+
     def rows_of(self, metadata_ids: Int64s | Sequence[int]) -> Int64s:
         """int64[k]: the events with some of these metadata ids."""
         return np.flatnonzero(np.isin(self.metadata_id, metadata_ids)).astype(np.int64)
@@ -126,17 +132,14 @@ def thread_lines(plane: Plane) -> tuple[Line, ...]:
     return tuple(line for line in plane.lines if line.size and line.id & 0xFFFFFFFF not in _DERIVED_LINES)
 
 
-def read_threads(
-    plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None
-) -> Iterator[tuple[HostThread, Events]]:
-    """Decodes thread after thread; yields its events with sparse stats, and the events as decoded.
+def read_threads(plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None = None) -> Iterator[HostThread]:
+    """Decodes thread after thread.
 
     Args:
         stats: names of the stats to keep.
     """
     for line in thread_lines(plane):
-        events = line.events(stats, on_chunk, places=False)
-        yield HostThread.of(line, events), events
+        yield HostThread.of(line, line.events(stats, on_chunk, places=False))
 
 
 def _sparse_stats(events: Events) -> dict[str, SparseStat]:

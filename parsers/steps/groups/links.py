@@ -305,6 +305,5 @@ def _core_line(plane: Plane, line: Line) -> CoreLinks:
         core_type, _ = events.stat("core_type").integers_at(run.rows)
         launch = _mixed([np.full(len(run.rows), device_ordinal(plane)), queue, run.values.integers(), core_type])
         consumed = _replaced(consumed, Ends(run.rows, np.full(len(run.rows), _LAUNCH), launch).take(has))
-    group, own = events.stat("group_id"), np.full(len(events), -1)
-    own[group.rows] = group.values.integers(-1)
+    own = events.integers("group_id", -1)
     return CoreLinks(_narrow(events.producers()), consumed, own, events.start_ps, events.end_ps)
