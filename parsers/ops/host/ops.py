@@ -135,8 +135,9 @@ class HostOpsReader:
         self._define_stages(thread, stage_id, in_stage)
         self._fill_by_text(thread, op)
         is_op = (op >= 0) | in_stage
-        columns = (thread.start_ps, thread.end_ps, op, stage_id, in_stage, is_eager)
-        self._taken.append(_Taken(*(column[is_op] for column in columns), bool(is_op[eager.rows].any())))
+        start, end, marks_eager = thread.start_ps[is_op], thread.end_ps[is_op], bool(is_op[eager.rows].any())
+        taken = _Taken(start, end, op[is_op], stage_id[is_op], in_stage[is_op], is_eager[is_op], marks_eager)
+        self._taken.append(taken)
 
     def _define_stages(self, thread: HostThread, stage_id: Int64s, in_stage: Bools) -> None:
         """Notes name and type of a thread's new stages, from the first event that has both."""
