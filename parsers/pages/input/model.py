@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -156,7 +157,7 @@ class InputPipelinePage:
 
     def totals(self) -> Mapping[XprofCategory | InputCategory, int]:
         """Self time of the ops of each category."""
-        sums: dict[XprofCategory | InputCategory, int] = {}
+        sums: Counter[XprofCategory | InputCategory] = Counter()
         for op in self.ops:
-            sums[op.category] = sums.get(op.category, 0) + op.self_ps
+            sums[op.category] += op.self_ps
         return sums
