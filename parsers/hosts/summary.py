@@ -25,7 +25,7 @@ from tpuprof.parsers.ops.device import (
     is_tensor_core,
     merge_devices,
 )
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying
 from tpuprof.parsers.ops.host.events import ENVIRONMENT_PLANE, HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
@@ -51,27 +51,6 @@ if TYPE_CHECKING:
 
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class IdleTime:
-    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
-
-    Attributes:
-        core: the core's ordinal.
-        gap_ps: the time of all gaps together.
-        count: how many gaps there are.
-        longest: start and end of the longest gap.
-        activities: what the host's threads did, by time.
-        flying: asynchronous ops and for how much of the gaps they were under way, by time.
-    """
-
-    core: int
-    gap_ps: int
-    count: int
-    longest: tuple[int, int]
-    activities: tuple[Activity, ...]
-    flying: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,6 +40,27 @@ class Compilation:
     start_ps: int
     duration_ps: int
     idle_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTime:
+    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
+
+    Attributes:
+        gap_ps: the time of all gaps together.
+        count: how many gaps there are.
+        longest: start and end of the longest gap.
+        activities: what the host's threads did, by time.
+        flying: asynchronous ops and for how much of the gaps they were under way, by time.
+        core: the core's ordinal.
+    """
+
+    gap_ps: int = 0
+    count: int = 0
+    longest: tuple[int, int] = (0, 0)
+    activities: tuple[Activity, ...] = ()
+    flying: Mapping[str, int] = field(default_factory=dict)
+    core: int = 0
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:

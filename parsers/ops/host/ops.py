@@ -32,16 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, no_ints, positions, union_length
+from tpuprof.parsers.formats.xspace import metadata
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import StatColumn
-from tpuprof.parsers.formats.xspace.metadata import (
-    KIND_BYTES,
-    KIND_INT64,
-    KIND_REF,
-    KIND_STR,
-    KIND_UINT64,
-    MetadataTable,
-)
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import FrameworkOp, parse_framework_op
 from tpuprof.parsers.ops.host.events import HostThread
@@ -128,7 +121,7 @@ class HostOpsReader:
         op = positions(thread.metadata_id, self._named_ids)
         stage, eager = thread.stat(STAGE_ID), thread.stat(IS_EAGER)
         in_stage, is_eager = np.zeros(len(thread), np.bool_), np.zeros(len(thread), np.bool_)
-        in_stage[stage.rows[np.isin(stage.values.kind, (KIND_UINT64, KIND_INT64))]] = True
+        in_stage[stage.rows[np.isin(stage.values.kind, (metadata.KIND_UINT64, metadata.KIND_INT64))]] = True
         is_eager[eager.rows] = eager.values.integers() != 0
         is_eager &= (op >= 0) | in_stage
         stage_id = thread.integers(STAGE_ID, 0)
@@ -159,7 +152,7 @@ class HostOpsReader:
         """Fills in `op` where it is -1, by the `tf_op` stat. It resolves each reference, the common form, once."""
         stat = thread.stat(OP_NAME)
         rest = np.flatnonzero((op[stat.rows] < 0) & _is_text(stat.values))
-        is_ref = stat.values.kind[rest] == KIND_REF
+        is_ref = stat.values.kind[rest] == metadata.KIND_REF
         refs, others = rest[is_ref], rest[~is_ref]
         _, first, which = np.unique(stat.values.value[refs], return_index=True, return_inverse=True)
         op[stat.rows[refs]] = self._numbers(stat.values.take(refs[first]))[which]
@@ -247,7 +240,7 @@ def merge_host_ops(parts: Sequence[HostOps]) -> HostOps:
     )
 
 
-def _possible_ops(table: MetadataTable) -> list[int]:
+def _possible_ops(table: metadata.MetadataTable) -> list[int]:
     """Rows whose names may be those of ops. It looks at few bytes, as profiles hold many names of functions."""
     body = np.frombuffer(table.body, np.uint8)
     if not len(body):
@@ -295,4 +288,4 @@ class _Taken:
 
 
 def _is_text(column: StatColumn) -> Bools:
-    return np.isin(column.kind, (KIND_STR, KIND_BYTES, KIND_REF))
+    return np.isin(column.kind, (metadata.KIND_STR, metadata.KIND_BYTES, metadata.KIND_REF))

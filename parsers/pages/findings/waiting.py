@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, covered, median, union
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.ops.host.activity import Compilation
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, GapActivity, Place
+from tpuprof.parsers.pages.findings.finding import Finding, Place
 from tpuprof.parsers.pages.words import ordinal, sentence_name, share, short, time
 
 LEAST_INPUT = 0.05
@@ -163,7 +163,7 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     Args:
         claimed_ps: idle time that other findings count.
     """
-    steps, gaps = budget.steps, budget.evidence.gaps or GapActivity()
+    steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
     idle = inside = budget.class_ps["idle"]
     step, means, idlest, without_input = None, "Mean over cores", "", ""
     if steps is not None:
@@ -177,9 +177,9 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     if worth < LEAST_IDLE * budget.whole_ps:
         return None
     inside = max(1.0, inside)
-    everything = float(gaps.gap_ps or inside)
-    if max(everything, float(gaps.longest_ps or 0)) > _ELSEWHERE * inside:
-        gaps = GapActivity()  # what the long gaps outside of the steps are for says nothing here
+    everything, longest = float(gaps.gap_ps or inside), gaps.longest[1] - gaps.longest[0]
+    if max(everything, longest) > _ELSEWHERE * inside:
+        gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
     title, place = _gap_title(gaps, everything, step)
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
@@ -189,29 +189,24 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
         f"{means} of time without any op{without_input}{other}.",
         [
             f"Between its ops the device is idle for {budget.amount(worth)}, other than for input.",
-            _longest(gaps),
+            f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
+            if gaps.count > 0
+            else "",
             idlest,
-            _in_flight(gaps, everything),
             *_meanwhile(gaps, everything),
         ],
         place,
     )
 
 
-def _gap_title(gaps: GapActivity, everything: float, step: str | None) -> tuple[str, Place]:
-    if gaps.async_op and gaps.async_ps >= _IN_FLIGHT * everything:
-        return f"Device idle while {short(gaps.async_op)} is under way", Place("timeline", gaps.async_op)
-    place = Place("timeline", step)
+def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[str, Place]:
+    async_op = next(iter(gaps.flying), "")
+    if async_op and gaps.flying[async_op] >= _IN_FLIGHT * everything:
+        return f"Device idle while {short(async_op)} is under way", Place("timeline", async_op)
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
     if working and working[0].overlap_ps >= _EXPLAINS * everything:
-        return f"Device idle while the host runs {short(working[0].name)}", place
-    return "Device idle between its ops", place
-
-
-def _longest(gaps: GapActivity) -> str:
-    if gaps.longest_ps is None or gaps.count <= 0:
-        return ""
-    return f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(gaps.longest_ps)}."
+        return f"Device idle while the host runs {short(working[0].name)}", Place("timeline", step)
+    return "Device idle between its ops", Place("timeline", step)
 
 
 def _idlest(by_step: Floats, step: str) -> str:
@@ -220,26 +215,20 @@ def _idlest(by_step: Floats, step: str) -> str:
     return f"Step {step} has {time(most)} of it, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
 
 
-def _in_flight(gaps: GapActivity, everything: float) -> str:
-    if not gaps.async_op or gaps.async_ps <= 0:
-        return ""
-    part = share(min(1.0, gaps.async_ps / everything))
-    return f"Asynchronous op {sentence_name(gaps.async_op)} is under way for {part} of the idle time."
-
-
-def _meanwhile(gaps: GapActivity, everything: float) -> list[str]:
-    """Sentences on what the host did; work comes before waiting."""
-    if not gaps.activities:
-        return []
+def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
+    """Sentences on the asynchronous op that was under way most, and on what the host did; work comes before waiting."""
+    for name, ps in list(gaps.flying.items())[:1]:
+        part = share(min(1.0, ps / everything))
+        yield f"Asynchronous op {sentence_name(name)} is under way for {part} of the idle time."
     working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
-    named = working or list(gaps.activities)
-    sentences = [
-        f"Meanwhile {sentence_name(activity.thread) or 'a host thread'} is in "
-        f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
-        f"idle time ({counted(activity.occurrences, 'time')})."
-        for activity in named[:_MOST_NAMED]
-    ]
-    return sentences if working else [*sentences, "The host's threads only wait, so its events do not say why."]
+    for activity in (working or gaps.activities)[:_MOST_NAMED]:
+        yield (
+            f"Meanwhile {sentence_name(activity.thread) or 'a host thread'} is in "
+            f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
+            f"idle time ({counted(activity.occurrences, 'time')})."
+        )
+    if gaps.activities and not working:
+        yield "The host's threads only wait, so its events do not say why."
 
 
 def compiling(budget: Budget) -> Claim:

@@ -17,7 +17,7 @@ lowest count as one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -27,27 +27,11 @@ from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
+from tpuprof.parsers.steps.groups import links
 from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
-from tpuprof.parsers.steps.groups.links import (
-    ITERATION,
-    LINK_STATS,
-    CoreLinks,
-    LineLinks,
-    Names,
-    by_key,
-    core_links,
-    correlated,
-    executor_ends,
-    has_loop_ops,
-    known_names,
-    last_of_each,
-    loop_iterations,
-    tf_data_steps,
-    thread_links,
-)
 from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE
 
-GROUP_STATS = (*LINK_STATS, "step_num", "group_id")
+GROUP_STATS = (*links.LINK_STATS, "step_num", "group_id")
 """Stats to read of host events."""
 
 MOST_LEVELS = 64
@@ -58,11 +42,8 @@ _MODULE_LINES = (MODULES_LINE, "Sparse Core Modules")
 _LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, "XLA TraceMe")
 _ROOM_OF_HEADER = 1 << 10
 
-_HOST_PLANES = frozenset(
-    {
-        *(HOST_PLANE, "Host CPUs", "Syscalls"),
-        *("/host:metadata", "/host:tfstreamz", "/host:__ScopeRangeCallStack__"),
-    }
+_HOST_PLANES = (
+    *(HOST_PLANE, "Host CPUs", "Syscalls", "/host:metadata", "/host:tfstreamz", "/host:__ScopeRangeCallStack__"),
 )
 _DEVICE_PLANES = ("/device:", "/virtualdevice:", "#Chip")
 
@@ -89,39 +70,41 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class LineGroups:
-    """The groups of a line's events, packed: most lines have few borders between groups.
+    """The groups of a line's events, packed: those of its nodes, which hold for all events up to the next border.
 
     Attributes:
-        size: n, number of events.
-        order: int64[m]; the events that nest, in order; None where all nest and are in order.
-        borders, group: int64[k] each; from place `borders[i]` of the order on the group is `group[i]`, -1 for none.
-        rows, of_rows: int64[j] each; other events and their groups.
-        own_rows, own: int64[i] each; events to which the profile gives a group; it counts where there is no other.
+        thread: the events, some with groups that the profile gives them, which count where there are no other.
+        layout: where the nodes of the line lie; None without nodes.
+        group: int64[k], the group of each node, -1 for none.
     """
 
-    size: int
-    order: Int64s | None
-    borders: Int64s
-    group: Int64s
-    rows: Int64s
-    of_rows: Int64s
-    own_rows: Int64s
-    own: Int64s
+    thread: HostThread
+    layout: Layout | None = None
+    group: Int64s = field(default_factory=no_ints)
 
     def of_events(self) -> Int64s:
         """int64[n]: group of each event, -1 for none."""
-        count = self.size if self.order is None else len(self.order)
-        out = np.full(count, -1, np.int64)
-        if len(self.borders):
-            out[self.borders[0] :] = np.repeat(self.group, np.diff(self.borders, append=count))
-        if self.order is not None:
-            placed = np.full(self.size, -1, np.int64)
-            placed[self.order] = out
-            out = placed
-        out[self.rows] = self.of_rows
-        kept = out[self.own_rows] < 0
-        out[self.own_rows[kept]] = self.own[kept]
+        out = np.full(len(self.thread), -1, np.int64)
+        if self.layout is not None and len(self.group):
+            self._spread(self.layout, out)
+        stat = self.thread.stat("group_id")
+        kept = out[stat.rows] < 0
+        out[stat.rows[kept]] = stat.values.integers(-1)[kept]
         return out
+
+    def _spread(self, layout: Layout, out: Int64s) -> None:
+        """Writes the groups of the nodes, and of the events inside them, to `out`."""
+        opened = self.group[layout.nested]
+        ends, outermost = np.unique(layout.until, return_index=True)
+        around = layout.parent[outermost]
+        closed = np.where(around >= 0, opened[around], -1)
+        borders = np.concatenate([ends, layout.begin])
+        by_place = np.argsort(borders, kind="stable")  # where one ends and another begins, the other counts
+        places = slice(None) if layout.order is None else layout.order
+        count = len(out) if layout.order is None else len(layout.order)
+        groups = np.append(-1, np.concatenate([closed, opened])[by_place])
+        out[places] = np.repeat(groups, np.diff(borders[by_place], prepend=0, append=count))
+        out[layout.rows] = self.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +152,12 @@ def event_groups(
         streams: lines of GPU planes, decoded with `GROUP_STATS`.
         grouped: whether the profile has groups already (`is_grouped`); then it adds nothing to them.
     """
-    names = known_names(host)
-    lines = [thread_links(thread, names) for thread in host.threads]
-    lines += [thread_links(thread, {}) for thread in streams]
+    names = links.known_names(host)
+    lines = [links.thread_links(thread, names) for thread in host.threads]
+    lines += [links.thread_links(thread, {}) for thread in streams]
     threads, count = (*host.threads, *streams), len(host.threads)
     starts = _starts(host, lines, names)
-    if not len(starts.keys) or has_loop_ops(names) or grouped:
+    if not len(starts.keys) or links.has_loop_ops(names) or grouped:
         packed = recorded_groups(threads)
         return Groups((), packed[:count], _own_groups(cores) if grouped else None, packed[count:])
     on_cores = [_of_core(plane) for plane in cores]
@@ -187,16 +170,16 @@ def event_groups(
 
 def recorded_groups(threads: Sequence[HostThread]) -> tuple[LineGroups, ...]:
     """The groups that the profile itself gives to the events of lines, decoded with `GROUP_STATS`."""
-    return tuple(_packed(thread, None, no_ints()) for thread in threads)
+    return tuple(map(LineGroups, threads))
 
 
-def _of_core(plane: Plane) -> CoreLinks | None:
+def _of_core(plane: Plane) -> links.CoreLinks | None:
     """The links of a core; None for one without a grouping line."""
     line = grouping_line(plane)
     if line is None:
         return None
     others = [other for other in plane.lines if other.name in _LINKED_LINES and other is not line]
-    return core_links(plane, line, others)
+    return links.core_links(plane, line, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +200,11 @@ class _Starts:
     parts: tuple[Int64s, Int64s] | None = None
 
 
-def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Starts:
+def _starts(host: HostEvents, lines: Sequence[links.LineLinks], names: links.Names) -> _Starts:
     """Finds the roots of a host and puts them in order."""
     first = places(lines)
-    of_data = tf_data_steps(host.threads, names)
-    loops = loop_iterations(host.threads, names, of_data)
+    of_data = links.tf_data_steps(host.threads, names)
+    loops = links.loop_iterations(host.threads, names, of_data)
     if loops is not None:
         of_thread, rows, root = loops
         keys, leads = np.array(first)[of_thread] + rows, opens(root)
@@ -239,20 +222,24 @@ def _starts(host: HostEvents, lines: Sequence[LineLinks], names: Names) -> _Star
 
 
 def _other_ends(
-    host: HostEvents, streams: Sequence[HostThread], lines: Sequence[LineLinks], names: Names, starts: _Starts
+    host: HostEvents,
+    streams: Sequence[HostThread],
+    lines: Sequence[links.LineLinks],
+    names: links.Names,
+    starts: _Starts,
 ) -> tuple[Ends, Ends]:
     """Ends of further links: TensorFlow's executors and iterators, an iteration's events, a launch and its kernel."""
     first, count = places(lines), len(host.threads)
-    pairs = [executor_ends(thread, names) for thread in host.threads]
-    made = [last_of_each(by_key([made for made, _ in pairs], first[:count]))]
-    used = [by_key([used for _, used in pairs], first[:count])]
+    pairs = [links.executor_ends(thread, names) for thread in host.threads]
+    made = [links.last_of_each(links.by_key([made for made, _ in pairs], first[:count]))]
+    used = [links.by_key([used for _, used in pairs], first[:count])]
     if streams:
-        made.append(last_of_each(by_key(map(correlated, host.threads), first[:count])))
-        used.append(by_key(map(correlated, streams), first[count:-1]))
+        made.append(links.last_of_each(links.by_key(map(links.correlated, host.threads), first[:count])))
+        used.append(links.by_key(map(links.correlated, streams), first[count:-1]))
     if starts.parts is not None:
         rows, root = starts.parts
-        made.append(Ends(starts.keys, np.full(len(starts.keys), ITERATION), np.arange(len(starts.keys))))
-        used.append(Ends(rows, np.full(len(rows), ITERATION), root))
+        made.append(Ends(starts.keys, np.full(len(starts.keys), links.ITERATION), np.arange(len(starts.keys))))
+        used.append(Ends(rows, np.full(len(rows), links.ITERATION), root))
     return Ends.joined(made), Ends.joined(used)
 
 
@@ -285,34 +272,17 @@ def _taken(graph: Graph, starts: _Starts) -> tuple[Int64s, Int64s]:
     return np.flatnonzero(leads).astype(np.int64), number[np.minimum(low, len(nodes))]
 
 
-def _packed(thread: HostThread, layout: Layout | None, group: Int64s) -> LineGroups:
-    """The groups of a line's events, given those of the nodes."""
-    stat, none = thread.stat("group_id"), no_ints()
-    recorded = (stat.rows, stat.values.integers(-1))
-    if layout is None or not len(layout.rows):
-        return LineGroups(len(thread), None, none, none, none, none, *recorded)
-    of_node = group[layout.first : layout.first + len(layout.rows)]
-    opened = of_node[layout.nested]
-    ends, outermost = np.unique(layout.until, return_index=True)
-    around = layout.parent[outermost]
-    closed = np.where(around >= 0, opened[around], -1)
-    borders = np.concatenate([ends, layout.begin])
-    by_place = np.argsort(borders, kind="stable")  # where one ends and another begins, the other counts
-    borders, groups = borders[by_place], np.concatenate([closed, opened])[by_place]
-    count = len(layout.order) if layout.order is not None else len(thread)
-    kept = np.append(borders[1:] != borders[:-1], True)[: len(borders)] & (borders < count)
-    apart = np.ones(len(layout.rows), np.bool_)
-    apart[layout.nested] = False
-    rows = layout.rows[apart]
-    return LineGroups(len(thread), layout.order, borders[kept], groups[kept], rows, of_node[apart], *recorded)
+def _packed(thread: HostThread, layout: Layout, group: Int64s) -> LineGroups:
+    """The groups of a line's events, given those of all nodes."""
+    return LineGroups(thread, layout, group[layout.first : layout.first + len(layout.rows)])
 
 
 def _of_cores(
-    cores: Sequence[Plane], links: Sequence[CoreLinks | None], graph: Graph, group: Int64s
+    cores: Sequence[Plane], on_cores: Sequence[links.CoreLinks | None], graph: Graph, group: Int64s
 ) -> tuple[Int64s, ...] | None:
     """The groups of each core's grouping events; None where no TensorCore's has one."""
     of_cores, grouped = [], False
-    for plane, core, (first, last) in zip(cores, links, pairwise(graph.core_first), strict=True):
+    for plane, core, (first, last) in zip(cores, on_cores, pairwise(graph.core_first), strict=True):
         of_events = group[first:last]
         grouped |= is_tensor_core(plane) and bool((of_events >= 0).any())
         of_cores.append(of_events if core is None else np.where(of_events < 0, core.own, of_events))
@@ -332,7 +302,7 @@ def _numbers(thread: HostThread, name: str) -> SparseStat:
     return SparseStat(stat.rows[chosen], stat.values.take(chosen))
 
 
-def _root_table(host: HostEvents, lines: Sequence[LineLinks], keys: Int64s) -> tuple[Root, ...]:
+def _root_table(host: HostEvents, lines: Sequence[links.LineLinks], keys: Int64s) -> tuple[Root, ...]:
     """What each group begins with, by the keys of the events."""
     first = places(lines)
     of_thread = np.searchsorted(first, keys, side="right") - 1

@@ -30,18 +30,8 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import Groups
+from tpuprof.parsers.steps.requests import spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
-from tpuprof.parsers.steps.requests.spans import (
-    WAYS,
-    Membership,
-    Spans,
-    exclusive,
-    grouped_threads,
-    ids_named,
-    membership,
-    run_spans,
-    transfer_spans,
-)
 
 MODEL_ID = "model_id"
 REQUEST_STATS = (MODEL_ID, "_r", "_pt", "_p", "_ct", "_c", "run_id", "device_ordinal")
@@ -146,18 +136,18 @@ class _Names:
 def _request_names(host: HostEvents) -> _Names | None:
     """The names of a host's request events; None where there can be no requests."""
     event, requests = _request_ids(host)
-    server = ids_named(host, (), _SERVER)
+    server = spans.ids_named(host, (), _SERVER)
     has_own = any((thread.stat(_ROOT).values.integers() == -1).any() for thread in host.threads)
     if not len(requests) and not len(server) and not has_own:
         return None
     event = event or (host.name(int(server[0])) if len(server) == 1 else "requests of the server")
-    return _Names(event, requests, server, ids_named(host, _BATCHES))
+    return _Names(event, requests, server, spans.ids_named(host, _BATCHES))
 
 
 def _request_ids(host: HostEvents) -> tuple[str, Int64s]:
     """The first kind of request events that some thread has: its name, and their ids."""
     for kinds in _KINDS:
-        ids = ids_named(host, kinds)
+        ids = spans.ids_named(host, kinds)
         used = ids[[any((thread.metadata_id == number).any() for thread in host.threads) for number in ids.tolist()]]
         if len(used):
             names = {host.name(number) for number in used.tolist()}
@@ -179,7 +169,7 @@ def _request_rows(thread: HostThread, names: _Names) -> Int64s:
 def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     """int64[n], ascending: the groups that are requests. A batch is no request."""
     groups_of_requests, batches = [no_ints()], [no_ints()]
-    for thread, group in grouped_threads(host, groups):
+    for thread, group in spans.grouped_threads(host, groups):
         groups_of_requests.append(group[_request_rows(thread, names)])
         batches.append(group[np.isin(thread.metadata_id, names.batches)])
     return np.setdiff1d(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
@@ -195,12 +185,12 @@ def _grouped(
 ) -> HostRequests:
     """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
-    members = membership(host, groups, requests)
+    members = spans.membership(host, groups, requests)
     in_batches = members.of(batch)
     np.maximum.at(end, in_batches.group, in_batches.end)
-    device = members.of(run_spans(groups, cores))
-    to_device, from_device = (members.of(transfer_spans(host, groups, way)) for way in WAYS)
-    device_ps, from_ps, to_ps = exclusive(start, end, (device, from_device, to_device))
+    device = members.of(spans.run_spans(groups, cores))
+    to_device, from_device = (members.of(spans.transfer_spans(host, groups, way)) for way in spans.WAYS)
+    device_ps, from_ps, to_ps = spans.exclusive(start, end, (device, from_device, to_device))
     models, model = _models(host, groups, members)
     order = np.argsort(start, kind="stable")
     order = order[end[order] > start[order]]
@@ -221,26 +211,26 @@ def _grouped(
     )
 
 
-def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, Spans]:
+def _hulls(host: HostEvents, names: _Names, groups: Groups, requests: Int64s) -> tuple[Int64s, Int64s, spans.Spans]:
     """First start and last end of each request's host events; and the processed batches, by group."""
     start, end = np.full(len(requests), FAR_PS, np.int64), np.full(len(requests), -FAR_PS, np.int64)
     batches = []
-    for thread, group in grouped_threads(host, groups):
+    for thread, group in spans.grouped_threads(host, groups):
         request = positions(group, requests)
         rows = np.flatnonzero(request >= 0)
         np.minimum.at(start, request[rows], thread.start_ps[rows])
         np.maximum.at(end, request[rows], thread.end_ps[rows])
         rows = thread.rows_of(names.batches)
-        batches.append(Spans.of(thread, group, rows[group[rows] >= 0]))
-    return start, end, Spans.joined(batches)
+        batches.append(spans.Spans.of(thread, group, rows[group[rows] >= 0]))
+    return start, end, spans.Spans.joined(batches)
 
 
-def _models(host: HostEvents, groups: Groups, members: Membership) -> tuple[tuple[str, ...], Int64s]:
+def _models(host: HostEvents, groups: Groups, members: spans.Membership) -> tuple[tuple[str, ...], Int64s]:
     """The models' names, and which of them each request asked, by its own events or else by its batch's."""
     names: dict[str, int] = {}
     owners = np.union1d(members.found, members.child)
     model_of = np.full(len(owners), -1, np.int64)
-    for thread, group in grouped_threads(host, groups):
+    for thread, group in spans.grouped_threads(host, groups):
         model, index = _model_numbers(host, thread, names), positions(group[thread.stat(MODEL_ID).rows], owners)
         tells = (model >= 0) & (index >= 0)
         model_of[index[tells]] = model[tells]
@@ -268,13 +258,13 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
 
 def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ...]) -> HostRequests:
     """Takes each outermost request event as a request whose parts are unknown."""
-    spans = [(no_ints(), no_ints())]
+    parts = [(no_ints(), no_ints())]
     for thread in host.threads:
         rows = _request_rows(thread, names)
         start, end = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows])
         outer = (nest(start, end).parent < 0) & (end > start)
-        spans.append((start[outer], end[outer]))
-    start, end = (np.concatenate(column) for column in zip(*spans, strict=True))
+        parts.append((start[outer], end[outer]))
+    start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(start):
         return HostRequests(modules=modules)
     order = np.argsort(start, kind="stable")
