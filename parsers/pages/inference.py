@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency
 from tpuprof.parsers.steps.requests.requests import HostRequests
@@ -340,13 +340,6 @@ def _mean(values: Int64s) -> float:
     return float(np.mean(values.astype(np.float64)))
 
 
-def _sum(values: Int64s) -> int:
-    """The sum, exact where it fits 64 bits."""
-    as_floats: Floats = values.astype(np.float64)
-    about = float(as_floats.sum())
-    return int(values.sum()) if abs(about) < 2**62 else int(about)
-
-
 def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
     """Sessions per second: each host's sessions over the time from its first start to its last end, summed."""
     rates = [
@@ -359,11 +352,11 @@ def _per_second(spans: Sequence[tuple[Int64s, Int64s]]) -> float | None:
 
 def _rows(named: Sequence[tuple[str, Int64s, int | None]]) -> tuple[LatencyRow, ...]:
     """A row for each name, the one with the most time first."""
-    whole = sum(_sum(sizes) for _, sizes, _ in named)
+    totals = [sum(sizes.tolist()) for _, sizes, _ in named]  # exact, however large
+    whole = sum(totals)
     rows = []
-    for name, sizes, cores in named:
+    for (name, sizes, cores), total in zip(named, totals, strict=True):
         ordered = np.sort(sizes)
-        total = _sum(sizes)
         rows.append(
             LatencyRow(
                 name=name,

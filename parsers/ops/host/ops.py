@@ -267,14 +267,11 @@ def _known_op(name: str) -> FrameworkOp | None:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The events of a line that may be ops.
+    """The events of a line that may be ops, a row each.
 
     Attributes:
-        start_ps, end_ps: int64[m].
-        op: int64[m]; number by name, else by `tf_op`, or -1.
-        stage_id: int64[m]; of the events with `in_stage`.
-        in_stage: bool[m]; the event has a stage id.
-        eager: bool[m].
+        op: number by name, else by `tf_op`, or -1.
+        stage_id: of the events `in_stage`.
         marks_eager: whether an op of the line says whether it ran eagerly.
     """
 

@@ -40,9 +40,6 @@ LEAST_COST = 0.01
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
 
-_SEEN = 0.0005
-"""Share of a step below which a figure of one decimal would say that there is no difference at all."""
-
 
 def hosts_page(
     summaries: Sequence[HostSummary], left_out: Sequence[LeftOut] = (), problems: Sequence[Problem] = ()
@@ -251,7 +248,7 @@ def verdict_of(
     means, compared = steps.own_ps.mean(axis=1), _compared(rows, len(taking))
     spread = float(means.max() - means.min()) / whole if whole else 0.0
     if spread <= EVEN:
-        within = share(spread) if spread >= _SEEN else "<0.1%"
+        within = share(max(spread, 1e-9))  # a figure of one decimal would say that there is no difference at all
         return "even", f"The {compared} are even within {within} of a step: none holds up the others.", None
     slowest = taking[int(means.argmax())]
     words = (

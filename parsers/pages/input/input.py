@@ -20,25 +20,11 @@ from typing import get_args
 import numpy as np
 
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.host.input_events import (
-    InputCategory,
-    InputRows,
-    XprofCategory,
-    merge_input_rows,
-    xprof_category,
-)
+from tpuprof.parsers.ops.host.input_events import InputRows, XprofCategory, merge_input_rows, xprof_category
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.pages.common import common_steps, spread
+from tpuprof.parsers.pages.input import model
 from tpuprof.parsers.pages.input.advice import advice_of
-from tpuprof.parsers.pages.input.model import (
-    InfeedPercent,
-    InputBreakdown,
-    InputOp,
-    InputPipelinePage,
-    OpGroup,
-    Stage,
-    StepWait,
-)
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.words import percent_of
 from tpuprof.parsers.steps.grid import StepGrid
@@ -54,7 +40,7 @@ _PREFIXES = 64
 """How many stages around an op it looks for; no pipeline nests deeper."""
 
 
-def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) -> InputPipelinePage:
+def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) -> model.InputPipelinePage:
     """The page over some hosts of a run.
 
     Args:
@@ -69,7 +55,7 @@ def input_pipeline_page(summaries: Sequence[HostSummary], overview: Overview) ->
     )
 
 
-def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: InputRows) -> InputPipelinePage:
+def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: InputRows) -> model.InputPipelinePage:
     """The page from what the hosts add up to.
 
     Args:
@@ -84,7 +70,7 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
     steps = _generic_steps(overview) if grid is None else _steps(grid, bottleneck.input_percent is not None)
     ops = (*_input_ops(host_ops), *_feed_ops(rows))
     shares = [step.percent_maximum for step in steps if step.percent_maximum is not None]
-    infeed = InfeedPercent(*spread(np.array(shares, np.float64))) if shares else None
+    infeed = model.InfeedPercent(*spread(np.array(shares, np.float64))) if shares else None
     if infeed is None:
         why = unknown.get("bottleneck.input_percent") or unknown.get("device.step_time_ms", "the steps hold no time")
         unknown["device.infeed_percent"] = APART if grid is not None and source is None and ops else why
@@ -92,7 +78,7 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
     if breakdown is None:
         unknown["breakdown_us"] = NO_INPUT_OPS
     parts = {} if breakdown is None else dict(zip(get_args(XprofCategory), astuple(breakdown), strict=True))
-    return InputPipelinePage(
+    return model.InputPipelinePage(
         hosts=overview.hosts,
         step_time=step_time,
         source=source,
@@ -111,35 +97,33 @@ def page_of(overview: Overview, grid: StepGrid | None, host_ops: HostOps, rows: 
 # --- device side ---------------------------------------------------------------------------------------------------
 
 
-def _generic_steps(overview: Overview) -> tuple[StepWait, ...]:
+def _generic_steps(overview: Overview) -> tuple[model.StepWait, ...]:
     """How steps wait on GPUs: all GPUs together wait for copies from the host."""
     waits_of_steps = []
     for step in overview.steps:
         if isinstance(step.breakdown, GenericBreakdown):
             waits, share = step.breakdown.input_ps, 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
-            waits_of_steps.append(StepWait(step.name, step.duration_ps, round(waits), share, share, share, None))
+            waits_of_steps.append(model.StepWait(step.name, step.duration_ps, round(waits), share, share, share))
     return tuple(waits_of_steps)
 
 
-def _steps(grid: StepGrid, is_known: bool) -> tuple[StepWait, ...]:
+def _steps(grid: StepGrid, is_known: bool) -> tuple[model.StepWait, ...]:
     """How the steps of TensorCores wait."""
     durations = grid.longest_ps.tolist()
     if not is_known:
-        return tuple(
-            StepWait(name, time, None, None, None, None, None) for name, time in zip(grid.names, durations, strict=True)
-        )
+        return tuple(map(model.StepWait, grid.names, durations))
     waits = grid.part_ps[:, :, INFEED]
     shares = 100.0 * waits / np.maximum(grid.longest_ps, 1)
     worst, most = waits.argmax(axis=0).tolist(), waits.max(axis=0).tolist()
     cores = [grid.core_names[core] if wait > 0 else None for core, wait in zip(worst, most, strict=True)]
     columns = (shares.mean(axis=0).tolist(), shares.min(axis=0).tolist(), shares.max(axis=0).tolist())
-    return tuple(map(StepWait, grid.names, durations, most, *columns, cores))
+    return tuple(map(model.StepWait, grid.names, durations, most, *columns, cores))
 
 
 # --- host side -----------------------------------------------------------------------------------------------------
 
 
-def _input_ops(host: HostOps) -> list[InputOp]:
+def _input_ops(host: HostOps) -> list[model.InputOp]:
     """The ops that XProf takes for input ops."""
     categories = map(xprof_category, host.name, host.type)
     columns = (host.stage_id.tolist(), host.occurrences.tolist(), host.total_ps.tolist(), host.self_ps.tolist())
@@ -147,25 +131,25 @@ def _input_ops(host: HostOps) -> list[InputOp]:
     return sorted(_ops("input_op", rows), key=lambda op: (-op.self_ps, op.name))
 
 
-def _feed_ops(rows: InputRows) -> list[InputOp]:
+def _feed_ops(rows: InputRows) -> list[model.InputOp]:
     columns = (rows.occurrences.tolist(), rows.total_ps.tolist(), rows.self_ps.tolist())
     return _ops("device_feed", list(zip(rows.name, rows.category, repeat(0), *columns, strict=False)))
 
 
-_Row = tuple[str, XprofCategory | InputCategory, int, int, int, int]
+_Row = tuple[str, model.Category, int, int, int, int]
 
 
-def _ops(group: OpGroup, rows: Sequence[_Row]) -> list[InputOp]:
+def _ops(group: model.OpGroup, rows: Sequence[_Row]) -> list[model.InputOp]:
     """Rows of name, category, stage, occurrences, total and self time, with their shares of the group's self time."""
     everything = sum(own for *_, own in rows)
     ops = []
     for name, category, stage, count, total, own in rows:
         shares = (percent_of(total, everything) or 0.0, percent_of(own, everything) or 0.0)
-        ops.append(InputOp(name, category, group, stage, count, total, own, *shares))
+        ops.append(model.InputOp(name, category, group, stage, count, total, own, *shares))
     return ops
 
 
-def _breakdown(ops: Sequence[InputOp], enqueue_ratio: float | None) -> InputBreakdown | None:
+def _breakdown(ops: Sequence[model.InputOp], enqueue_ratio: float | None) -> model.InputBreakdown | None:
     """XProf's `GenerateHostResult`; its other source for the ratio, host-to-device time in steps, is 0 on TPU."""
     sums: Counter[str] = Counter()
     for op in ops:
@@ -179,13 +163,13 @@ def _breakdown(ops: Sequence[InputOp], enqueue_ratio: float | None) -> InputBrea
     ratio = min(1.0, enqueue_ratio or 0.0)
     rest = enqueue * (1.0 - ratio) / ratio if ratio > 0 else float(whole)
     demanded, advanced, preprocessing = (rest * part / whole if whole else 0.0 for part in parts)
-    return InputBreakdown(enqueue, demanded, advanced, preprocessing, 0.0 if whole else rest)
+    return model.InputBreakdown(enqueue, demanded, advanced, preprocessing, 0.0 if whole else rest)
 
 
 # --- stages --------------------------------------------------------------------------------------------------------
 
 
-def stages_of(ops: Sequence[InputOp]) -> tuple[Stage, ...]:
+def stages_of(ops: Sequence[model.InputOp]) -> tuple[model.Stage, ...]:
     """The rows as a forest, ``Iterator::A::B`` below ``Iterator::A``, or below the nearest stage that is a row.
 
     Parents come before what is inside them. Siblings, and rows without a parent, come by total time, XProf's ops before
@@ -195,18 +179,18 @@ def stages_of(ops: Sequence[InputOp]) -> tuple[Stage, ...]:
     children: dict[int, list[int]] = {}
     for row, op in sorted(enumerate(ops), key=lambda item: (item[1].group != "input_op", -item[1].total_ps, item[0])):
         children.setdefault(_parent(op, row_of), []).append(row)
-    stages: list[Stage] = []
+    stages: list[model.Stage] = []
     waiting = [(row, -1) for row in reversed(children.get(-1, []))]
     while waiting:
         row, parent = waiting.pop()
         around = stages[parent] if parent >= 0 else None
         label = ops[row].name if around is None else ops[row].name[len(ops[around.op].name) + 2 :]
-        stages.append(Stage(row, label, 0 if around is None else around.depth + 1, parent))
+        stages.append(model.Stage(row, label, 0 if around is None else around.depth + 1, parent))
         waiting += [(child, len(stages) - 1) for child in reversed(children.get(row, []))]
     return tuple(stages)
 
 
-def _parent(op: InputOp, row_of: Mapping[str, int]) -> int:
+def _parent(op: model.InputOp, row_of: Mapping[str, int]) -> int:
     """Row of the innermost stage around a stage of tf.data; -1 for none."""
     name = op.name if op.group == "input_op" and op.name.startswith("Iterator::") else ""
     for _ in range(_PREFIXES):

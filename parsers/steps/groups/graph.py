@@ -19,7 +19,7 @@ from tpuprof.parsers.steps.groups.links import CoreLinks, LineLinks, by_key
 MOST_ROUNDS = 64
 """How often values are passed on at most; it takes more than two rounds only where links and nesting cross."""
 
-_MOST_OF_BOTH = 64
+MOST_OF_BOTH = 64
 """In XProf a type and id with so many producers, and as many consumers, links nothing."""
 
 
@@ -144,7 +144,7 @@ class _Links:
         number = numbered(both.kind, both.id)
         by, to = number[: len(produced)], number[len(produced) :]
         makers, users = (np.bincount(ends, minlength=int(number.max(initial=-1)) + 1) for ends in (by, to))
-        live = (makers > 0) & (users > 0) & ((makers < _MOST_OF_BOTH) | (users < _MOST_OF_BOTH))
+        live = (makers > 0) & (users > 0) & ((makers < MOST_OF_BOTH) | (users < MOST_OF_BOTH))
         renumbered = np.cumsum(live) - 1
         chosen = np.flatnonzero(live[by])
         chosen = chosen[np.argsort(by[chosen], kind="stable")]

@@ -32,7 +32,7 @@ _CORE_STATS = ("_pt", "_p", "_ct", "_c", "run_id", "queue_id", "core_type", "gro
 _LEGACY, _STREAM, _LAUNCH = 1, 11, 12  # types of links (tsl's ContextType)
 _EXECUTOR, _KERNEL, ITERATION = ((1 << 40) + index for index in range(3))  # types of our own, no profile has such
 
-_RUN_ID_BITS = (1 << 27) - 1
+RUN_ID_BITS = (1 << 27) - 1
 """The device keeps these bits of a run id, so the host's run ids are cut to them."""
 
 PROCESS = "ExecutorState::Process"
@@ -143,7 +143,7 @@ def _by_rule(thread: HostThread, rule: _Rule, names: Names, events: Sequence[str
     columns, have = [], np.ones(len(rows), np.bool_)
     for stat in rule.stats:
         values, has = thread.stat(stat).integers_at(rows)
-        columns.append(values & _RUN_ID_BITS if stat == "run_id" else values)
+        columns.append(values & RUN_ID_BITS if stat == "run_id" else values)
         have &= has
     if rule.optional:
         columns.append(thread.stat(rule.optional).integers_at(rows)[0])

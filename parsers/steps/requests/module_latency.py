@@ -18,14 +18,12 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
 
 TOGETHER = 0.5
 """Runs belong together if in most of them all cores run at once for at least this share of the time."""
 
 _LAUNCHERS = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
-_RUN_ID_BITS = (1 << 27) - 1
-"""The device keeps these bits of a run id."""
-
 _NEVER = np.int64(1 << 62)
 
 
@@ -142,7 +140,7 @@ class _Launches:
             run, has = thread.stat("run_id").integers_at(ordinal.rows)
             has &= np.isin(thread.metadata_id[ordinal.rows], ids)
             starts = thread.start_ps[ordinal.rows[has]]
-            runs.append((ordinal.values.integers()[has], run[has] & _RUN_ID_BITS, starts))
+            runs.append((ordinal.values.integers()[has], run[has] & RUN_ID_BITS, starts))
         return cls(_first_of_each(kinds), _first_of_each(runs))
 
     def of_runs(self, runs: HostThread, run_id: Int64s, ordinal: int) -> Int64s:
@@ -153,7 +151,7 @@ class _Launches:
             out[of.rows] = np.minimum(out[of.rows], _looked_up(of.id, *table))
         if ordinal in self.by_run:
             rows = np.flatnonzero((out == _NEVER) & (run_id >= 0))
-            out[rows] = _looked_up(run_id[rows] & _RUN_ID_BITS, *self.by_run[ordinal])
+            out[rows] = _looked_up(run_id[rows] & RUN_ID_BITS, *self.by_run[ordinal])
         return out
 
 

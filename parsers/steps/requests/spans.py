@@ -31,6 +31,7 @@ from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
 from tpuprof.parsers.steps.groups.groups import Groups, grouping_line
 
 Way = Literal["To", "From"]
@@ -101,9 +102,6 @@ def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64
 
 # --- what requests lead to -----------------------------------------------------------------------------------------
 
-_MOST_OF_BOTH = 64
-"""A type and id with so many producers and as many consumers links nothing in XProf."""
-
 
 def membership(host: HostEvents, groups: Groups, requests: Int64s) -> Membership:
     """Which other groups requests lead to: an event of theirs starts one of such a group, or holds it on its thread.
@@ -136,7 +134,7 @@ def _linked(produced: Ends, consumed: Ends) -> tuple[Int64s, Int64s]:
     starts = np.unique(np.stack([number[:border], produced.rows]), axis=1)
     ends = np.unique(np.stack([number[border:], consumed.rows]), axis=1)
     first, last = (np.searchsorted(ends[0], starts[0], side) for side in ("left", "right"))
-    crowded = (np.bincount(starts[0])[starts[0]] >= _MOST_OF_BOTH) & (last - first >= _MOST_OF_BOTH)
+    crowded = (np.bincount(starts[0])[starts[0]] >= MOST_OF_BOTH) & (last - first >= MOST_OF_BOTH)
     chosen, end = ranges(first.astype(np.int64), np.where(crowded, first, last).astype(np.int64))
     return starts[1][chosen], ends[1][end]
 
