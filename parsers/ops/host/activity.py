@@ -41,6 +41,11 @@ class Compilation:
     duration_ps: int
     idle_ps: int
 
+    @property
+    def end_ps(self) -> int:
+        """When it was done."""
+        return self.start_ps + self.duration_ps
+
 
 @dataclass(frozen=True, slots=True)
 class IdleTime:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,19 +69,12 @@ def waiting_for_input(budget: Budget) -> Claim:
     measured = "idle device time while the host waited for input or sent it" if is_host else "time in infeed ops"
     worst = f"; {time(longest)} in step {name}" if longest >= _STANDS_OUT * worth else ""
     mean = "mean over steps" if len(steps.input_ps) < 2 else "mean over cores and steps"
-    rhythm = (
-        ""
-        if pattern is None
-        else (
-            f"Every {ordinal(pattern.step)} step waits {time(float(waits[pattern].mean()))}, "
-            f"the others {time(float(np.delete(waits, pattern).mean()))}."
-        )
-    )
+    title, rhythm = _title_and_rhythm(waits, pattern)
     for_others = float(collective.mean() + idle.mean())
     others = f", and what they wait for the last of them ({time(for_others)})" if for_others >= 1 else ""
     finding = budget.finding(
         "input",
-        _input_title(waits, pattern),
+        title,
         worth,
         f"Mean over cores and complete steps of {measured}{others}.",
         [
@@ -123,13 +115,16 @@ def _pattern(waits: Floats, step_ps: float) -> slice | None:
     return slice(first, None, period) if is_quiet else None
 
 
-def _input_title(waits: Floats, pattern: slice | None) -> str:
+def _title_and_rhythm(waits: Floats, pattern: slice | None) -> tuple[str, str]:
+    """The title, and a sentence on the pattern."""
     if pattern is not None:
-        return f"Every {ordinal(pattern.step)} step waits for input"
+        every = f"Every {ordinal(pattern.step)} step waits"
+        long, others = float(waits[pattern].mean()), float(np.delete(waits, pattern).mean())
+        return f"{every} for input", f"{every} {time(long)}, the others {time(others)}."
     if len(waits) > 2 and median(waits) <= _QUIET * waits.mean():  # most steps do not wait at all
-        long = int((waits >= waits.mean()).sum())
-        return f"{long} of {counted(len(waits), 'step')} {'waits' if long == 1 else 'wait'} for input"
-    return "Steps wait for input"
+        count = int((waits >= waits.mean()).sum())
+        return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input", ""
+    return "Steps wait for input", ""
 
 
 def _worst_core(steps: StepTimes, budget: Budget) -> str:
@@ -247,7 +242,7 @@ def compiling(budget: Budget) -> Claim:
     if not stalls or idle / parts < LEAST_COMPILING * budget.whole_ps:
         return Claim()
     worst = max(stalls, key=lambda stall: stall.idle_ps)
-    took = sum(stall.end_ps - stall.start_ps for stall in stalls)
+    took = sum(stall.duration_ps for stall in stalls)
     where, divided, step = "capture", "", None
     if steps is not None:
         where, divided, step = "steps", ", divided by the number of steps", _step_at(worst.start_ps, steps)
@@ -258,7 +253,7 @@ def compiling(budget: Budget) -> Claim:
         f"Time without any op on any core while the host traced, lowered or compiled a program{divided}.",
         [
             f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
-            f"The worst is {sentence_name(worst.name)}, {time(worst.end_ps - worst.start_ps)}"
+            f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"
             f"{'' if step is None else f', in step {step}'}.",
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],
@@ -267,37 +262,24 @@ def compiling(budget: Budget) -> Claim:
     return Claim(finding, idle_ps=min(inside / parts, budget.class_ps["idle"]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stall:
-    """A compilation, or several that overlap, because several threads may work on one program.
+def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Joins the compilations that cost idle time and overlap, because several threads may work on one program.
 
-    Attributes:
-        name: name of the longest one.
-        start_ps, end_ps: the span of all.
-        idle_ps: the most idle time that one of them overlaps.
+    The longest one gives the name, the one with the most idle time that time. Figures of a damaged profile are cut.
     """
-
-    name: str
-    start_ps: int
-    end_ps: int
-    idle_ps: int
-
-
-def _stalls(compilations: Sequence[Compilation]) -> list[_Stall]:
-    """Joins the compilations that cost idle time; figures of a damaged profile are cut."""
     costly = [compiled for compiled in compilations if compiled.idle_ps > 0 and compiled.duration_ps > 0]
     costly.sort(key=lambda compiled: (compiled.start_ps, -compiled.duration_ps))
-    stalls: list[_Stall] = []
+    stalls: list[Compilation] = []
     longest = 0
     for compiled in costly:
-        start, length = max(-_FAR, min(compiled.start_ps, _FAR)), min(compiled.duration_ps, _FAR)
-        stall = _Stall(compiled.name, start, start + length, min(compiled.idle_ps, length))
+        name, start, length = compiled.name, max(-_FAR, min(compiled.start_ps, _FAR)), min(compiled.duration_ps, _FAR)
+        end, idle = start + length, min(compiled.idle_ps, length)
         if stalls and start <= stalls[-1].end_ps:
             before = stalls.pop()
-            name = compiled.name if length > longest else before.name
-            end, idle = max(stall.end_ps, before.end_ps), max(stall.idle_ps, before.idle_ps)
-            stall, length = _Stall(name, before.start_ps, end, idle), max(length, longest)
-        stalls.append(stall)
+            name = name if length > longest else before.name
+            start, end, idle = before.start_ps, max(end, before.end_ps), max(idle, before.idle_ps)
+            length = max(length, longest)
+        stalls.append(Compilation(name, start, end - start, idle))
         longest = length
     return stalls
 
