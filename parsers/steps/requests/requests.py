@@ -19,7 +19,7 @@ Where a profile has no request events, as of plain JAX, there are the runs of HL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class HostRequests:
         is_grouped: whether events are linked to their requests; otherwise only `total_ps` is known.
     """
 
-    modules: tuple[ModuleLatency, ...]
+    modules: tuple[ModuleLatency, ...] = ()
     event: str = ""
     models: tuple[str, ...] = ()
     model: Int64s = field(default_factory=no_ints)
@@ -101,11 +101,10 @@ def host_requests(
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
         return HostRequests(modules=modules)
-    if groups is not None:
-        requests = _find(host, names, groups)
-        if len(requests):
-            return _grouped(host, names, groups, cores, requests, modules)
-    return _ungrouped(host, names, modules)
+    requests = no_ints() if groups is None else _find(host, names, groups)
+    if groups is None or not len(requests):
+        return replace(_ungrouped(host, names), modules=modules)
+    return replace(_grouped(host, names, groups, cores, requests), modules=modules)
 
 
 def has_requests(host: HostEvents | None) -> bool:
@@ -175,14 +174,7 @@ def _find(host: HostEvents, names: _Names, groups: Groups) -> Int64s:
     return np.setdiff1d(np.concatenate(groups_of_requests), np.append(np.concatenate(batches), -1))
 
 
-def _grouped(
-    host: HostEvents,
-    names: _Names,
-    groups: Groups,
-    cores: Sequence[Plane],
-    requests: Int64s,
-    modules: tuple[ModuleLatency, ...],
-) -> HostRequests:
+def _grouped(host: HostEvents, names: _Names, groups: Groups, cores: Sequence[Plane], requests: Int64s) -> HostRequests:
     """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
     members = spans.membership(host, groups, requests)
@@ -195,7 +187,6 @@ def _grouped(
     order = np.argsort(start, kind="stable")
     order = order[end[order] > start[order]]
     return HostRequests(
-        modules=modules,
         event=names.event,
         models=models,
         model=model[order],
@@ -256,7 +247,7 @@ def _model_numbers(host: HostEvents, thread: HostThread, names: dict[str, int]) 
 # --- requests without groups ---------------------------------------------------------------------------------------
 
 
-def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ...]) -> HostRequests:
+def _ungrouped(host: HostEvents, names: _Names) -> HostRequests:
     """Takes each outermost request event as a request whose parts are unknown."""
     parts = [(no_ints(), no_ints())]
     for thread in host.threads:
@@ -266,11 +257,10 @@ def _ungrouped(host: HostEvents, names: _Names, modules: tuple[ModuleLatency, ..
         parts.append((start[outer], end[outer]))
     start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(start):
-        return HostRequests(modules=modules)
+        return HostRequests()
     order = np.argsort(start, kind="stable")
     none = np.zeros(len(start), np.int64)
     return HostRequests(
-        modules=modules,
         event=names.event,
         model=none - 1,
         start_ps=start[order],
