@@ -87,9 +87,7 @@ def complaints(summary: HostSummary) -> list[str]:
 
 def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
     """Plain sentences about the profile itself: what is damaged, left out or missing."""
-    sentences: list[str] = []
-    for summary in summaries:
-        sentences += [*complaints(summary), *summary.remarks]
+    sentences = [sentence for summary in summaries for sentence in (*complaints(summary), *summary.remarks)]
     if len(summaries) > 1:
         sentences += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
     sentences += remarks

@@ -59,10 +59,9 @@ class Ends(Columns):
 
 @dataclass(frozen=True, slots=True)
 class HostThread:
-    """The events of one thread line.
+    """The events of one line with their few stats: those of a thread, or also of a GPU's stream or a core.
 
     Attributes:
-        line: the line.
         metadata_id: int32[n] or int64[n].
         start_ps, end_ps: int64[n], in file order, which need not be that of time.
         stats: stats by name; a stat that no event of the thread has is missing.
