@@ -38,11 +38,10 @@ class SparseStat:
 
     def integers_at(self, rows: Int64s) -> tuple[Int64s, Bools]:
         """Integer values for some events, and which of these have one; 0 for those without."""
+        if not len(self.rows):
+            return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
         place = positions(rows, self.rows)
-        out = np.zeros(len(rows), np.int64)
-        has = place >= 0
-        out[has] = self.values.integers()[place[has]]
-        return out, has
+        return np.where(place >= 0, self.values.integers()[place], 0), place >= 0
 
 
 _ABSENT = SparseStat(no_ints(), StatColumn(np.zeros(0, np.uint8), no_ints(), np.zeros(0, np.uint32)))

@@ -314,7 +314,8 @@ def _root_table(host: HostEvents, lines: Sequence[links.LineLinks], keys: Int64s
         iteration, has_iteration = _numbers(thread, "iter_num").integers_at(rows)
         step, has_step = _numbers(thread, "step_num").integers_at(rows)
         known, step_num = has_iteration | has_step, np.where(has_iteration, iteration, step)
+        names = {event: host.name(event) for event in np.unique(thread.metadata_id[rows]).tolist()}
         columns = (groups, thread.metadata_id[rows], step_num, known, thread.start_ps[rows], thread.end_ps[rows])
         for group, event, number, is_known, begin, end in zip(*(column.tolist() for column in columns), strict=True):
-            out[group] = Root(group, host.name(event), number if is_known else None, index, begin, end)
+            out[group] = Root(group, names[event], number if is_known else None, index, begin, end)
     return tuple(root for root in out if root is not None)
