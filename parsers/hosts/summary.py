@@ -17,7 +17,7 @@ from tpuprof.parsers.hosts.core_summary import CoreSummary, has_infeed, summaris
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, OPS_LINE, STEPS_LINE, event_spans
-from tpuprof.parsers.ops.host.activity import Activity, Compilation, activities, compilations, flying
+from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, flying
 from tpuprof.parsers.ops.host.events import ENVIRONMENT_PLANE, HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
@@ -36,27 +36,6 @@ if TYPE_CHECKING:
 
 
 _MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class IdleTime:
-    """The long gaps of the core that is idle most, without waits for input, and what went on in them.
-
-    Attributes:
-        core: the core's ordinal.
-        gap_ps: the time of all gaps together.
-        count: how many gaps there are.
-        longest: start and end of the longest gap.
-        activities: what the host's threads did, by time.
-        flying: asynchronous ops and for how much of the gaps they were under way, by time.
-    """
-
-    core: int
-    gap_ps: int
-    count: int
-    longest: tuple[int, int]
-    activities: tuple[Activity, ...]
-    flying: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +218,9 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None) -> HostSide:
         return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
     reader = HostOpsReader(plane)
     stats = tuple(dict.fromkeys((*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS)))
-    threads = []
-    for thread, decoded in read_threads(plane, stats, on_chunk):
-        reader.take(thread, decoded)
-        threads.append(thread)
-    events = HostEvents(plane, tuple(threads))
+    events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
+    for thread in events.threads:
+        reader.take(thread)
     return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
 
 

@@ -48,14 +48,12 @@ class CommonSteps:
 
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
     """Joins the steps of all hosts that have some; marked steps count before inferred ones."""
-    having = [summary for summary in summaries if summary.steps is not None]
+    having = [(summary.steps, summary.step_note) for summary in summaries if summary.steps is not None]
     if not having:
-        notes = [summary.step_note for summary in summaries if summary.step_note]
-        return CommonSteps(None, notes[0] if notes else "no step", ())
-    grids = [summary.steps for summary in having if summary.steps is not None]
-    source = "steps" if any(grid.source == "steps" for grid in grids) else "modules"
-    grids = [grid for grid in grids if grid.source == source]
-    note = "" if source == "steps" else next((summary.step_note for summary in having), "")
+        return CommonSteps(None, next((summary.step_note for summary in summaries if summary.step_note), "no step"), ())
+    source: StepSource = "steps" if any(grid.source == "steps" for grid, _ in having) else "modules"
+    grids = [grid for grid, _ in having if grid.source == source]
+    note = "" if source == "steps" else having[0][1]
     joined = join_hosts(grids)
     if not len(joined):
         remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
@@ -89,9 +87,7 @@ def complaints(summary: HostSummary) -> list[str]:
 
 def warnings_of(summaries: Sequence[HostSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
     """Plain sentences about the profile itself: what is damaged, left out or missing."""
-    sentences: list[str] = []
-    for summary in summaries:
-        sentences += [*complaints(summary), *summary.remarks]
+    sentences = [sentence for summary in summaries for sentence in (*complaints(summary), *summary.remarks)]
     if len(summaries) > 1:
         sentences += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
     sentences += remarks

@@ -15,14 +15,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
+from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Trace
-from tpuprof.parsers.ops.core_ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.core_ops import MODULES_LINE
 from tpuprof.parsers.ops.device import is_gpu, is_tensor_core
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread, SparseStat, integers_at, sparse_stats
+from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups.links import (
     LINK_STATS,
-    Ends,
     Names,
     core_links,
     correlated,
@@ -251,30 +250,26 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     if track.kind == "ops" and not any(c.kind.any() for c in line.events(wanted, places=False).stats.values()):
         return  # many events and, as a rule, no flow: where they lie need not be known then
     events = line.events(wanted, on_chunk)
-    stats = sparse_stats(events)
-    if not stats and not is_modules:
+    thread = HostThread.of(line, events)
+    if not thread.stats and not is_modules:
         return
-    thread = HostThread(line, events.metadata_id, *event_spans(line, events), stats)
     links = thread_links(thread, names)
     places = events.begin - line.begin
     found.producers.add(source, links.produced, places)
     found.consumers.add(source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
     if source.is_host or is_gpu(plane):
         (found.producers if source.is_host else found.consumers).add(source, correlated(thread), places)
-    outs, ins = _flow_ends(stats)
+    outs, ins = _flow_ends(thread)
     found.outs.add(source, outs, places)
     found.ins.add(source, ins, places)
-    if "hlo_op" in stats:
-        found.done_names[source.first] = _done_names(source, stats["hlo_op"], places)
+    if "hlo_op" in thread.stats:
+        found.done_names[source.first] = _done_names(source, thread.stats["hlo_op"], places)
 
 
-def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
+def _flow_ends(thread: HostThread) -> tuple[Ends, Ends]:
     """Events from which flows lead out, and events into which they lead; asynchronous ones have a category."""
-    none = no_ints()
-    if "flow" not in stats:
-        return Ends(none, none, none), Ends(none, none, none)
-    rows, raw = stats["flow"].rows, stats["flow"].values.integers().view(np.uint64)
-    _, is_async = integers_at(stats.get("_a"), rows)
+    rows, raw = thread.stat("flow").rows, thread.stat("flow").values.integers().view(np.uint64)
+    _, is_async = thread.stat("_a").integers_at(rows)
     number = np.where(is_async, raw >> np.uint64(2), (raw >> np.uint64(2)) & _ID_BITS).view(np.int64)
     way = (raw & np.uint64(3)).astype(np.int64)
     ends = Ends(rows, is_async.astype(np.int64), number)
@@ -288,7 +283,7 @@ def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, 
     known = np.flatnonzero(index >= 0)
     key = source.track.key[index[known]]
     order = np.argsort(key, kind="stable")
-    firsts = order[np.append(True, np.diff(key[order]) != 0)[: len(order)]]
+    firsts = order[opens(key[order])]
     texts = source.line.plane.texts(stat.values.take(known[firsts]))
     return {int(of_key): text for of_key, text in zip(key[firsts], texts, strict=True) if text}
 
@@ -297,7 +292,7 @@ def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links between producers and consumers."""
     maker, made, *of_maker = found.producers.columns()
     user, used, *of_user = found.consumers.columns()
-    group = _numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
+    group = numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
     by, to = group[: len(maker)], group[len(maker) :]
     partner = latest(by, made, to, used)
     partner = np.where(partner >= 0, partner, latest(by, -made, to, -used))
@@ -313,22 +308,13 @@ def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links each event of a flow with the last one before it; first other events, then asynchronous ones."""
     out, began, *of_out = found.outs.columns()
     into, begins, *of_in = found.ins.columns()
-    group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
+    group = numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
     # an event of the middle is in both, and is to follow another one
-    rank = _numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
+    rank = numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
     partner = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
     for is_async in (0, 1):
         chosen = np.flatnonzero((partner >= 0) & (of_in[0] == is_async))
         yield out[partner[chosen]], into[chosen]
-
-
-def _numbered(first: Int64s, second: Int64s) -> Int64s:
-    """int64[n]: numbers of the pairs of two columns, in their order."""
-    order = np.lexsort((second, first))
-    opens = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    out = np.empty(len(order), np.int64)
-    out[order] = np.cumsum(np.append(False, opens)[: len(order)])
-    return out
 
 
 def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str]]) -> Iterator[tuple[Int64s, Int64s]]:
@@ -367,8 +353,7 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int
     """Puts links in order, each once and with its first kind; drops links from an event to itself."""
     order = np.lexsort((kind, target, source))
     order = order[source[order] != target[order]]
-    again = (np.diff(source[order]) == 0) & (np.diff(target[order]) == 0)
-    order = order[np.append(True, ~again)[: len(order)]]
+    order = order[opens(source[order], target[order])]
     source, target, kind = source[order], target[order], kind[order]
     events = distinct(np.concatenate([source, target]))
     borders = np.searchsorted(events, np.array([track_source.first for track_source in sources], np.int64))

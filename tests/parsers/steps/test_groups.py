@@ -56,7 +56,7 @@ def grouped(space: XSpace) -> Groups:
     assert host is not None
     cores = [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")]
     gpus = [plane for plane in trace.planes if plane.name.startswith("/device:GPU:")]
-    streams = [thread for plane in gpus for thread, _ in read_threads(plane, GROUP_STATS)]
+    streams = [thread for plane in gpus for thread in read_threads(plane, GROUP_STATS)]
     return event_groups(host, cores, streams, is_grouped(trace))
 
 

@@ -18,9 +18,9 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.ops.host.activity import Activity, Compilation
+from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import table_rates
-from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, GapActivity, Kind
+from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Finding, Kind
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
@@ -131,13 +131,12 @@ def odd_evidence(draw: st.DrawFn) -> Evidence:
     activity = st.builds(Activity, st.just("thread/1"), st.sampled_from(["wait", "y" * 500, ""]), numbers, numbers)
     compiled = st.builds(Compilation, st.just("backend_compile"), numbers, numbers, numbers)
     gaps = st.builds(
-        GapActivity,
+        IdleTime,
+        numbers,
+        numbers,
+        st.tuples(numbers, numbers),
         st.lists(activity, max_size=3).map(tuple),
-        st.one_of(st.none(), numbers),
-        numbers,
-        st.sampled_from([None, "all-gather.3"]),
-        numbers,
-        numbers,
+        st.dictionaries(st.just("all-gather.3"), numbers),
     )
     return Evidence(
         grid=draw(odd_grids()),
