@@ -189,11 +189,7 @@ class Measured(Popup):
             track = self._tracks[number]
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
             figures: tuple[str, ...] = (duration(track.busy_ps, ascii_only), part, count(track.events))
-            return pad(
-                self._cells(f"{mark} ", _place(track), "", figures, width, key),
-                width,
-                key,
-            )
+            return pad(self._cells(f"{mark} ", _place(track), "", figures, width, key), width, key)
         row = self._rows[number].row
         length = self._measurement.duration_ps * self._rows[number].tracks
         figures = (

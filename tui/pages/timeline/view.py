@@ -44,10 +44,7 @@ _MOTIONS = (
     ("mouse", "Click points, a drag marks, the wheel scrolls, Ctrl zooms"),
 )
 _MEANINGS: tuple[tuple[str, str], ...] = (
-    (
-        "Time",
-        "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
-    ),
+    ("Time", "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too."),
     ("Slices", "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour."),
     (
         "Shades",
