@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
-from tpuprof.parsers.timeline.windows import lane_events
 
 _SEEN_IN_CELL = 4096
 """It looks for the longest among so many events of a cell."""
@@ -60,7 +59,7 @@ def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int
 
 def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
     """The event of a lane at an instant, else the longest of its cell; None for an empty cell."""
-    first, last = lane_events(track, lane, cell_start, cell_end)
+    first, last = track.between(lane, cell_start, cell_end)
     if first == last:
         return None
     event = first + int(np.searchsorted(track.start_ps[first:last], instant, side="right")) - 1

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.timeline.measure import MeasuredRow, measure
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import lane_events, mean_rate
+from tpuprof.parsers.timeline.windows import mean_rate
 from tpuprof.tui.pages.timeline.report.arguments import Args, argument_reader
 
 MOST_TOP_OPS = 10
@@ -349,7 +349,7 @@ def select(part: Part) -> Selection:
         if not len(track) or track.span[0] >= part.end_ps or track.span[1] < part.start_ps:
             continue
         for lane in range(track.depth):
-            first, last = lane_events(track, lane, part.start_ps, part.end_ps)
+            first, last = track.between(lane, part.start_ps, part.end_ps)
             if first < last:
                 pieces.append((number, lane, first, last))
     sizes = [last - first for _, _, first, last in pieces]
