@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
-from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
 from tpuprof.parsers.timeline.model import Track
-from tpuprof.parsers.timeline.windows import busy_in_lane
+from tpuprof.parsers.timeline.windows import lane_window
 
 _SOURCE_STATS = ("tf_op", "source", "hlo_category", "flops", "bytes_accessed", "memory_access_breakdown", "program_id")
 
@@ -39,16 +42,15 @@ class OpFacts:
     program_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EventStats:
-    """Every stat of an event.
+Stats = tuple[tuple[str, StatValue], ...]
+"""Name and value of each stat; references are resolved to their text."""
 
-    Attributes:
-        of_event, of_metadata: name and value of each stat; references are resolved to their text.
-    """
 
-    of_event: tuple[tuple[str, StatValue], ...]
-    of_metadata: tuple[tuple[str, StatValue], ...]
+class EventStats(NamedTuple):
+    """Every stat of an event, and of its metadata."""
+
+    of_event: Stats
+    of_metadata: Stats
 
 
 def op_facts(track: Track, index: int) -> OpFacts:
@@ -57,28 +59,21 @@ def op_facts(track: Track, index: int) -> OpFacts:
     if source is None or key >= track.names.metadata_rows:
         return OpFacts()
     columns = MetadataStats(source, np.array([key], np.int64), _SOURCE_STATS)
-    hbm = float(columns.memory_access()[0, TRAFFIC.index("hbm")])
-    return OpFacts(
-        framework_op=columns.texts("tf_op")[0] or None,
-        source=columns.texts("source")[0] or None,
-        category=columns.texts("hlo_category")[0] or None,
-        flops=_known(float(columns.number("flops")[0])),
-        bytes_accessed=_known(float(columns.number("bytes_accessed")[0])),
-        hbm_bytes=_known(hbm),
-        program_id=int(columns.unsigned("program_id")[0][0]) or None,
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    framework_op, line, category = (columns.texts(stat)[0] or None for stat in ("tf_op", "source", "hlo_category"))
+    hbm = columns.memory_access()[:, TRAFFIC.index("hbm")]
+    amounts = (float(column[0]) for column in (columns.number("flops"), columns.number("bytes_accessed"), hbm))
+    flops, bytes_accessed, hbm_bytes = (None if isnan(amount) else amount for amount in amounts)
+    program_id = int(columns.unsigned("program_id")[0][0]) or None
+    return OpFacts(framework_op, line, category, flops, bytes_accessed, hbm_bytes, program_id)
 
 
 def self_time(track: Track, index: int) -> int:
     """An event's duration without the events nested in it, in picoseconds; asynchronous events do not nest."""
     start, end = int(track.start_ps[index]), int(track.end_ps[index])
     lane = track.lane_of(index) + 1
-    covered = busy_in_lane(track, lane, start, end) if lane < track.depth and track.kind != "async" else 0
-    return end - start - covered
+    if start == end or lane == track.depth or track.kind == "async":
+        return end - start
+    return end - start - int(lane_window(track, lane, np.array([start, end], np.int64)).busy_ps.sum())
 
 
 def read_event_stats(path: str, track: Track, index: int) -> EventStats:
@@ -96,22 +91,30 @@ def event_stats(trace: Trace, track: Track, index: int) -> EventStats:
 
     It leaves out damaged messages.
     """
+    return EventStats(own_stats(trace, track, index), metadata_stats(trace, track, index))
+
+
+def own_stats(trace: Trace, track: Track, index: int) -> Stats:
+    """An event's own stats, without those of its metadata; none where it is damaged or derived."""
     if track.is_derived:
-        return EventStats((), ())
+        return ()
     plane = trace.planes[track.plane_index]
-    of_event: tuple[tuple[str, StatValue], ...] = ()
-    of_metadata: tuple[tuple[str, StatValue], ...] = ()
-    try:
-        begin = plane.lines[track.line_index].begin + int(track.place[index])
-        event = xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index])))
-        of_event = tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in event.stats)
-    except DecodeError:
-        pass
+    begin = plane.lines[track.line_index].begin + int(track.place[index])
+    with suppress(DecodeError):
+        return _named(plane, xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index]))).stats)
+    return ()
+
+
+def metadata_stats(trace: Trace, track: Track, index: int) -> Stats:
+    """The stats of an event's metadata, which all events of its name share; none where these are damaged or derived."""
     key = int(track.key[index])
-    if key < len(plane.event_metadata):
-        try:
-            message = plane.event_metadata.message(key)
-            of_metadata = tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in message.stats)
-        except DecodeError:
-            pass
-    return EventStats(of_event, of_metadata)
+    if track.is_derived or key >= len(trace.planes[track.plane_index].event_metadata):
+        return ()
+    plane = trace.planes[track.plane_index]
+    with suppress(DecodeError):
+        return _named(plane, plane.event_metadata.message(key).stats)
+    return ()
+
+
+def _named(plane: Plane, stats: Iterable[xplane_pb2.XStat]) -> Stats:
+    return tuple((plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in stats)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,44 +15,32 @@ _SEEN_IN_CELL = 4096
 
 def longest_called(timeline: Timeline, name: str) -> EventId | None:
     """The longest event of that name: of an HLO op, else of a framework op, which its whole path names too."""
+    wanted: dict[int, Bools | None] = {}  # many tracks share their names
     for kinds in (("ops", "async"), ("framework_ops",), ("modules", "traceme", "stream", "thread", "other")):
         candidates: list[tuple[int, EventId]] = []
-        wanted: dict[int, Bools | None] = {}  # many tracks share their names
-        for section, item, track in _tracks(timeline, kinds):
+        for place, _, track in timeline.tracks():
+            if track.kind not in kinds:
+                continue
             if id(track.names) not in wanted:
                 wanted[id(track.names)] = _keys_called(track.names, name)
             keys = wanted[id(track.names)]
             rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
-            if not len(rows):
-                continue
-            longest = int(rows[np.argmax(track.end_ps[rows] - track.start_ps[rows])])
-            candidates.append((int(track.end_ps[longest] - track.start_ps[longest]), (section, item, longest)))
+            if len(rows):
+                lasting = track.end_ps[rows] - track.start_ps[rows]
+                longest = int(np.argmax(lasting))
+                candidates.append((int(lasting[longest]), (*place, int(rows[longest]))))
         if candidates:
             return max(candidates)[1]
     return None
 
 
 def _keys_called(names: EventNames, name: str) -> Bools | None:
-    """bool[keys]: which keys have that long or short name; None where none has."""
-    keys = [key for key in range(len(names)) if name in (names.name(key), *_paths(names.long_name(key)))]
-    if not keys:
-        return None
+    """bool[keys]: which keys have that long or short name, a framework op's without its type; None where none has."""
     out = np.zeros(len(names), np.bool_)
-    out[keys] = True
-    return out
-
-
-def _paths(long_name: str) -> tuple[str, str]:
-    """A framework op's full name, with and without its type."""
-    return long_name, parse_framework_op(long_name).name
-
-
-def _tracks(timeline: Timeline, kinds: Sequence[str]) -> Iterator[tuple[int, int, Track]]:
-    """The tracks of some kinds, with their places."""
-    for section_number, section in enumerate(timeline.sections):
-        for item, track in enumerate(section.tracks):
-            if track.kind in kinds:
-                yield section_number, item, track
+    for key in range(len(names)):
+        long_name = names.long_name(key)
+        out[key] = name in (names.name(key), long_name, parse_framework_op(long_name).name)
+    return out if out.any() else None
 
 
 def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_end: int) -> int | None:
@@ -80,13 +66,12 @@ def nearest_lane(track: Track, here: tuple[int, int], direction: int) -> range:
     """The lane with the next (1) or previous (-1) event of a track, by start and then lane."""
     instant, at_lane = here
     border = int(track.lanes[max(0, min(at_lane + (direction > 0), track.depth))])
-    tied = np.flatnonzero(track.start_ps == instant)
-    tied = tied[tied >= border] if direction > 0 else tied[tied < border]
-    if len(tied):
-        return _lane_alone(track, tied[:1] if direction > 0 else tied[-1:])
-    beyond = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
-    start = track.start_ps[beyond]
-    near = beyond[start == (start.min() if direction > 0 else start.max())] if len(beyond) else beyond
+    near = np.flatnonzero(track.start_ps == instant)
+    near = near[near >= border] if direction > 0 else near[near < border]
+    if not len(near):
+        near = np.flatnonzero(track.start_ps > instant if direction > 0 else track.start_ps < instant)
+        start = track.start_ps[near]
+        near = near[start == (start.min() if direction > 0 else start.max())] if len(near) else near
     return _lane_alone(track, near[:1] if direction > 0 else near[-1:])
 
 
@@ -99,10 +84,9 @@ def _lane_alone(track: Track, event: NDArray[np.intp]) -> range:
 def event_beside(track: Track, lane: int, here: tuple[int, int], direction: int) -> tuple[int, int | None]:
     """The next event of a lane after (1) or before (-1) a place, in order of start and then lane."""
     part = track.lane(lane)
-    base, count_ = int(part.start), int(part.stop) - int(part.start)
     instant, at_lane = here
-    if direction > 0:
-        event = int(np.searchsorted(track.start_ps[part], instant, side="left" if lane > at_lane else "right"))
-        return lane, base + event if event < count_ else None
-    event = int(np.searchsorted(track.start_ps[part], instant, side="right" if lane < at_lane else "left")) - 1
-    return lane, base + event if event >= 0 else None
+    # of events that start together those of the lanes before this one are behind it, and those of later lanes ahead
+    is_left = lane > at_lane if direction > 0 else lane >= at_lane
+    event = part.start + int(np.searchsorted(track.start_ps[part], instant, side="left" if is_left else "right"))
+    event -= direction < 0
+    return lane, event if part.start <= event < part.stop else None

@@ -188,13 +188,6 @@ def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
     return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
 
 
-def busy_in_lane(track: Track, lane: int, start_ps: int, end_ps: int) -> int:
-    """Time between two instants that the events of one lane cover."""
-    if end_ps <= start_ps:
-        return 0
-    return int(lane_window(track, lane, np.array([start_ps, end_ps], np.int64)).busy_ps.sum())
-
-
 def prepare(timeline: Timeline) -> None:
     """Makes the running sums of the larger tracks and the tracks' busy times, so that a screen need not wait."""
     for *_, track in timeline.tracks():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from tpuprof.parsers.steps.groups.links import (
     known_names,
     thread_links,
 )
-from tpuprof.parsers.timeline.model import Timeline, Track
+from tpuprof.parsers.timeline.model import Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.async_ops import latest, op_pairs, span_ends
 
 FlowKind = Literal["launch", "async", "flow"]
@@ -53,8 +53,7 @@ _MOST_LINES = 8
 """It pairs up so many lines of ops, and of asynchronous ops, in a plane; sound profiles have one each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """A link between an event and another one.
 
     Attributes:
@@ -115,56 +114,41 @@ class Flows:
 
     def _events_of(self, section: int, track: int) -> slice:
         place = bisect_left(self.places, (section, track))
-        if place == len(self.places) or self.places[place] != (section, track):
-            return slice(0, 0)
-        return slice(int(self.first[place]), int(self.first[place + 1]))
+        is_known = self.places[place : place + 1] == ((section, track),)
+        return slice(*self.first[place : place + 2].tolist()) if is_known else slice(0, 0)
 
     def _flow(self, direction: Literal["in", "out"], other: int, flow: int) -> Flow:
         place = self.places[int(np.searchsorted(self.first, other, side="right")) - 1]
         return Flow(direction, _KINDS[int(self.kind[flow])], *place, int(self.events[other]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """A track and the line that it comes from; `first` is the number of its first event over all tracks."""
 
-    place: tuple[int, int]
+    place: TrackId
     track: Track
     line: Line
     is_host: bool
     first: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Half:
-    """One side of links, as columns: numbers of the events, their starts, and type and id of the link."""
+_Half = list[tuple[Int64s, Int64s, Int64s, Int64s]]
+"""One side of links, line by line: numbers of the events, their starts, and type and id of the link."""
 
-    event: list[Int64s] = field(default_factory=list)
-    start: list[Int64s] = field(default_factory=list)
-    kind: list[Int64s] = field(default_factory=list)
-    id: list[Int64s] = field(default_factory=list)
 
-    def add(self, source: _Source, ends: Ends, places: Int64s) -> None:
-        """Adds ends of a line.
-
-        Args:
-            places: of all its events.
-        """
-        if not len(ends.rows):
-            return
+def _add(half: _Half, source: _Source, ends: Ends, places: Int64s) -> None:
+    """Adds ends of a line; `places` are of all its events."""
+    if len(ends.rows):
         index = event_indices(source.track, places[ends.rows])
         known = index >= 0
-        self.event.append(index[known] + source.first)
-        self.start.append(source.track.start_ps[index[known]])
-        self.kind.append(ends.kind[known])
-        self.id.append(ends.id[known])
+        index = index[known]
+        half.append((index + source.first, source.track.start_ps[index], ends.kind[known], ends.id[known]))
 
-    def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """The columns, each in one piece."""
-        event, start, kind, number = (
-            np.concatenate([no_ints(), *column]) for column in (self.event, self.start, self.kind, self.id)
-        )
-        return event, start, kind, number
+
+def _columns(half: _Half) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """The columns, each in one piece."""
+    event, start, kind, number = (np.concatenate(column) for column in zip((no_ints(),) * 4, *half, strict=True))
+    return event, start, kind, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +161,10 @@ class _Found:
         done_names: names of the ops that end a track's events, by key; by the number of the track's first event.
     """
 
-    producers: _Half = field(default_factory=_Half)
-    consumers: _Half = field(default_factory=_Half)
-    outs: _Half = field(default_factory=_Half)
-    ins: _Half = field(default_factory=_Half)
+    producers: _Half = field(default_factory=list)
+    consumers: _Half = field(default_factory=list)
+    outs: _Half = field(default_factory=list)
+    ins: _Half = field(default_factory=list)
     done_names: dict[int, dict[int, str]] = field(default_factory=dict)
 
 
@@ -204,14 +188,11 @@ def read_flows(trace: Trace, timeline: Timeline, on_chunk: ChunkDone | None = No
         if source.is_host and plane.index not in names:
             names[plane.index] = known_names(HostEvents(plane, ()))
         _read_line(source, names.get(plane.index, {}), found, on_chunk)
-    pairs = [*_by_context(found), *_by_flow(found)]
-    kinds = [_kinds(sources, *pair) for pair in pairs[:-1]] + [np.full(len(pairs[-1][0]), _ASYNC)]
-    for pair in _by_op(sources, found.done_names):
-        pairs.append(pair)
-        kinds.append(np.full(len(pair[0]), _ASYNC))
-    source_of = np.concatenate([pair[0] for pair in pairs])
-    target_of = np.concatenate([pair[1] for pair in pairs])
-    return _flows(sources, source_of, target_of, np.concatenate(kinds))
+    *others, of_async = (*_by_context(found), *_by_flow(found))
+    pairs = [(*pair, _kinds(sources, *pair)) for pair in others]
+    pairs += [(*pair, np.full(len(pair[0]), _ASYNC)) for pair in (of_async, *_by_op(sources, found.done_names))]
+    source_of, target_of, kinds = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return _flows(sources, source_of, target_of, kinds)
 
 
 def event_indices(track: Track, places: Int64s) -> Int64s:
@@ -232,12 +213,10 @@ def event_indices(track: Track, places: Int64s) -> Int64s:
 def _sources(trace: Trace, timeline: Timeline) -> list[_Source]:
     """The tracks that stand for lines of the trace."""
     out, first = [], 0
-    for section_number, section in enumerate(timeline.sections):
-        for number, track in enumerate(section.tracks):
-            if track.is_derived or not len(track) or len(track.place) != len(track):
-                continue
+    for place, section, track in timeline.tracks():
+        if not track.is_derived and len(track) and len(track.place) == len(track):
             line = trace.planes[track.plane_index].lines[track.line_index]
-            out.append(_Source((section_number, number), track, line, section.kind == "host", first))
+            out.append(_Source(place, track, line, section.kind == "host", first))
             first += len(track)
     return out
 
@@ -257,29 +236,29 @@ def _read_line(source: _Source, names: Names, found: _Found, on_chunk: ChunkDone
     thread = HostThread(line, events.metadata_id, *event_spans(line, events), stats)
     links = thread_links(thread, names)
     places = events.begin - line.begin
-    found.producers.add(source, links.produced, places)
-    found.consumers.add(source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
-    if source.is_host or is_gpu(plane):
-        (found.producers if source.is_host else found.consumers).add(source, correlated(thread), places)
     outs, ins = _flow_ends(stats)
-    found.outs.add(source, outs, places)
-    found.ins.add(source, ins, places)
+    _add(found.producers, source, links.produced, places)
+    _add(found.consumers, source, core_links(plane, line, ()).consumed if is_modules else links.consumed, places)
+    if source.is_host or is_gpu(plane):
+        _add(found.producers if source.is_host else found.consumers, source, correlated(thread), places)
+    _add(found.outs, source, outs, places)
+    _add(found.ins, source, ins, places)
     if "hlo_op" in stats:
         found.done_names[source.first] = _done_names(source, stats["hlo_op"], places)
 
 
 def _flow_ends(stats: Mapping[str, SparseStat]) -> tuple[Ends, Ends]:
     """Events from which flows lead out, and events into which they lead; asynchronous ones have a category."""
-    none = no_ints()
     if "flow" not in stats:
-        return Ends(none, none, none), Ends(none, none, none)
+        none = Ends(no_ints(), no_ints(), no_ints())
+        return none, none
     rows, raw = stats["flow"].rows, stats["flow"].values.integers().view(np.uint64)
     _, is_async = integers_at(stats.get("_a"), rows)
     number = np.where(is_async, raw >> np.uint64(2), (raw >> np.uint64(2)) & _ID_BITS).view(np.int64)
     way = (raw & np.uint64(3)).astype(np.int64)
     ends = Ends(rows, is_async.astype(np.int64), number)
-    # one that begins and ends in a single event needs no other
-    return ends.take((way & _OUT > 0) & ~(is_async & (way == 3))), ends.take((way & _IN > 0) & ~(is_async & (way == 3)))
+    needs_another = ~(is_async & (way == (_IN | _OUT)))  # one that begins and ends in a single event does not
+    return ends.take((way & _OUT > 0) & needs_another), ends.take((way & _IN > 0) & needs_another)
 
 
 def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, str]:
@@ -295,9 +274,9 @@ def _done_names(source: _Source, stat: SparseStat, places: Int64s) -> dict[int, 
 
 def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links between producers and consumers."""
-    maker, made, *of_maker = found.producers.columns()
-    user, used, *of_user = found.consumers.columns()
-    group = _numbered(np.concatenate([of_maker[0], of_user[0]]), np.concatenate([of_maker[1], of_user[1]]))
+    maker, made, *of_maker = _columns(found.producers)
+    user, used, *of_user = _columns(found.consumers)
+    group = _numbered(*map(np.concatenate, zip(of_maker, of_user, strict=True)))
     by, to = group[: len(maker)], group[len(maker) :]
     partner = latest(by, made, to, used)
     partner = np.where(partner >= 0, partner, latest(by, -made, to, -used))
@@ -311,9 +290,9 @@ def _by_context(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
 
 def _by_flow(found: _Found) -> Iterator[tuple[Int64s, Int64s]]:
     """Links each event of a flow with the last one before it; first other events, then asynchronous ones."""
-    out, began, *of_out = found.outs.columns()
-    into, begins, *of_in = found.ins.columns()
-    group = _numbered(np.concatenate([of_out[0], of_in[0]]), np.concatenate([of_out[1], of_in[1]]))
+    out, began, *of_out = _columns(found.outs)
+    into, begins, *of_in = _columns(found.ins)
+    group = _numbered(*map(np.concatenate, zip(of_out, of_in, strict=True)))
     # an event of the middle is in both, and is to follow another one
     rank = _numbered(np.concatenate([began, begins]), np.concatenate([out, into]))
     partner = latest(group[: len(out)], rank[: len(out)], group[len(out) :], rank[len(out) :] - 1)
@@ -350,17 +329,12 @@ def _by_op(sources: Sequence[_Source], done_names: Mapping[int, Mapping[int, str
                 yield begins[0][first] + ops.first, ends[1][last] + ops.first
 
 
-def _track_of(sources: Sequence[_Source], events: Int64s) -> Int64s:
-    """int64[n]: index of the track of each event."""
-    first = np.array([source.first for source in sources], np.int64)
-    return np.searchsorted(first, events, side="right").astype(np.int64) - 1
-
-
 def _kinds(sources: Sequence[_Source], source: Int64s, target: Int64s) -> Int64s:
     """int64[n]: whether links lead from a host to a device."""
+    first = np.array([track_source.first for track_source in sources], np.int64)
     is_host = np.array([track_source.is_host for track_source in sources], np.bool_)
-    launches = is_host[_track_of(sources, source)] & ~is_host[_track_of(sources, target)]
-    return np.where(launches, _KINDS.index("launch"), _KINDS.index("flow"))
+    from_host, to_host = (is_host[np.searchsorted(first, events, side="right") - 1] for events in (source, target))
+    return np.where(from_host & ~to_host, _KINDS.index("launch"), _KINDS.index("flow"))
 
 
 def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int64s) -> Flows:
@@ -372,7 +346,7 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int
     source, target, kind = source[order], target[order], kind[order]
     events = distinct(np.concatenate([source, target]))
     borders = np.searchsorted(events, np.array([track_source.first for track_source in sources], np.int64))
-    borders = np.append(borders, len(events))
+    borders = np.append(borders, len(events)).astype(np.int64)
     index, start = events.copy(), np.zeros(len(events), np.int64)
     for track_source, a, b in zip(sources, borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         if a < b:
@@ -380,13 +354,8 @@ def _flows(sources: Sequence[_Source], source: Int64s, target: Int64s, kind: Int
             start[a:b] = track_source.track.start_ps[index[a:b]]
     source, target = np.searchsorted(events, source), np.searchsorted(events, target)
     order = np.lexsort((start[target], source))
-    source, target, kind = source[order], target[order], kind[order]
-    return Flows(
-        places=tuple(track_source.place for track_source in sources),
-        first=borders.astype(np.int64),
-        events=index,
-        source=source.astype(np.int32),
-        target=target.astype(np.int32),
-        kind=kind.astype(np.uint8),
-        by_target=np.lexsort((start[source], target)).astype(np.int32),
-    )
+    source, target = source[order], target[order]
+    by_target = np.lexsort((start[source], target)).astype(np.int32)
+    places, kind = tuple(track_source.place for track_source in sources), kind[order]
+    links = source.astype(np.int32), target.astype(np.int32), kind.astype(np.uint8)
+    return Flows(places, borders, index, *links, by_target)

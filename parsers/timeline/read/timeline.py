@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar, get_args
+from contextlib import suppress
+from typing import NamedTuple, get_args
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -16,7 +16,6 @@ from tpuprof.parsers.base.intervals import Int64s, nesting_order
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import lanes
-from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core_ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
 from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
@@ -34,8 +33,6 @@ from tpuprof.parsers.timeline.model import (
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _COUNTERS = "counters"
 
@@ -79,8 +76,7 @@ _ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
 _SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(NamedTuple):
     """The events of one line, by lane; see `Track`."""
 
     start_ps: Int64s
@@ -176,69 +172,50 @@ def _read_line(line: Line, on_chunk: ChunkDone | None) -> _Columns:
     events = line.events((), on_chunk)
     tail = line.tail(events)
     start, end = event_spans(line, events)
-    kept: NDArray[np.intp] | None = None
+    kept: NDArray[np.intp] | slice = slice(None)
     if events.num_occurrences is not None:
         kept = np.flatnonzero(events.num_occurrences == 0)
         start, end = start[kept], end[kept]
     order = nesting_order(start, end)
     if order is not None:
         start, end = start[order], end[order]
-        kept = order if kept is None else kept[order]
+        kept = order if isinstance(kept, slice) else kept[order]
     lane = lanes(start, end)
     depth = int(lane.max()) + 1 if len(lane) else 0
     if depth > 1:
         by_lane = np.argsort(lane, kind="stable")
         start, end = start[by_lane], end[by_lane]
-        kept = by_lane if kept is None else kept[by_lane]
+        kept = by_lane if isinstance(kept, slice) else kept[by_lane]
     bounds = np.concatenate([[0], np.cumsum(np.bincount(lane, minlength=depth))]).astype(np.int64)
-    return _Columns(
-        start_ps=_owned(start, None),
-        end_ps=end,
-        ids=_ids(events, kept),
-        lanes=bounds,
-        place=_places(line, events, kept),
-        length=_owned(events.length, kept),
-        malformed=events.malformed,
-        aggregated=len(events) - len(start),
-        display_id=tail.display_id or line.id,
-        display_name=tail.display_name,
-    )
-
-
-def _places(line: Line, events: Events, kept: NDArray[np.intp] | None) -> NDArray[np.uint32] | Int64s:
-    """Where the events lie in their line, in four bytes each where these suffice."""
-    place = events.begin - line.begin
+    place: NDArray[np.uint32] | Int64s = events.begin - line.begin
     if line.size < 1 << 32:
-        small = place.astype(np.uint32)
-        return small if kept is None else small[kept]
-    return place if kept is None else place[kept]
-
-
-def _ids(events: Events, kept: NDArray[np.intp] | None) -> Keys:
-    """Metadata ids of some events, or of all."""
-    ids = events.metadata_id
-    return ids.copy() if kept is None else ids[kept]
-
-
-def _owned(column: NDArray[_Scalar], kept: NDArray[np.intp] | None) -> NDArray[_Scalar]:
-    """Copies some rows of a column, or all, because the decoder's array has room for more."""
-    return column.copy() if kept is None else column[kept]
+        place = place.astype(np.uint32)
+    ids, length = events.metadata_id[kept], events.length[kept]
+    if isinstance(kept, slice):  # the decoder's arrays have room for more
+        start, ids, length = start.copy(), ids.copy(), length.copy()
+    display_id = tail.display_id or line.id
+    aggregated = len(events) - len(start)
+    return _Columns(
+        *(start, end, ids, bounds, place[kept], length),
+        *(events.malformed, aggregated, display_id, tail.display_name),
+    )
 
 
 def _section(plane: Plane, lines: Sequence[tuple[int, _Columns]]) -> Section:
     """Makes a plane's tracks, and those that derive from its ops."""
     kind = _section_kind(plane)
     keys = PlaneKeys(plane)
-    event_keys = [keys.of(line_columns.ids) for _, line_columns in lines]
+    event_keys = [keys.of(columns.ids) for _, columns in lines]
     names = event_names(plane, kind, keys.lost_names())
     tracks = [
-        _track(plane, index, line_columns, key, names, kind)
-        for (index, line_columns), key in zip(lines, event_keys, strict=True)
+        _track(plane, index, columns, key, names, kind) for (index, columns), key in zip(lines, event_keys, strict=True)
     ]
     rates: tuple[RateTrack, ...] = ()
     if kind == "core":
+        groupings = (track for wanted in ("steps", "modules") for track in tracks if track.kind == wanted)
+        grouping = next(groupings, None)
         for ops in [track for track in tracks if track.kind == "ops"][:_MOST_DERIVED]:
-            tracks += derived_tracks(ops, _grouping(tracks))
+            tracks += derived_tracks(ops, grouping)
             rates = rates or _rates(plane, ops)
     tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
     return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
@@ -293,22 +270,11 @@ def _title(plane: Plane, kind: SectionKind) -> str:
         return plane.name
     details = plane.stats.get("core_details")
     what = "TPU core" if kind == "core" else "SparseCore"
-    if isinstance(details, bytes):
-        try:
+    with suppress(DecodeError):
+        if isinstance(details, bytes):
             core = xplane_pb2.CoreDetails.FromString(details)
             return f"Chip {core.global_chip_id or core.local_chip_id}: {what} {core.core_num}"
-        except DecodeError:
-            pass
     return f"TPU {device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
-
-
-def _grouping(tracks: Sequence[Track]) -> Track | None:
-    """The track whose events group the ops of a core: the steps, else the modules."""
-    for kind in ("steps", "modules"):
-        for track in tracks:
-            if track.kind == kind:
-                return track
-    return None
 
 
 def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
@@ -321,15 +287,14 @@ def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
 def _hull(sections: Sequence[Section]) -> tuple[int, int]:
     """From the first event or counter value to the last."""
     spans = [track.span for section in sections for track in section.tracks if len(track)]
-    for section in sections:
-        spans += [(int(track.time_ps[0]), int(track.time_ps[-1])) for track in section.counters if len(track.time_ps)]
+    times = [track.time_ps for section in sections for track in section.counters if len(track.time_ps)]
+    spans += [(int(time[0]), int(time[-1])) for time in times]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else (0, 0)
 
 
 def _losses(trace: Trace, columns: Sequence[_Columns]) -> Iterator[str]:
     """What the file or the capture lacks."""
-    for problem in trace.problems:
-        yield printable(problem.sentence[:_SEEN])
+    yield from (printable(problem.sentence[:_SEEN]) for problem in trace.problems)
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
     malformed = sum(line_columns.malformed for line_columns in columns)
     if malformed:
@@ -347,18 +312,16 @@ def _said(texts: Iterable[str]) -> Iterator[str]:
 
 def _dropped(sections: Sequence[Section]) -> Iterator[str]:
     """Sentences on trace entries that the cores' runtimes could not keep; events on their track record them."""
-    for section in sections:
-        for track in section.tracks:
-            if track.kind != "traceme":
-                continue
-            keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
-            if keys:
-                rows = np.flatnonzero(np.isin(track.key, keys))
-                first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
-                yield (
-                    f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
-                    f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
-                )
+    tracks = [(section, track) for section in sections for track in section.tracks if track.kind == "traceme"]
+    for section, track in tracks:
+        keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
+        if keys:
+            rows = np.flatnonzero(np.isin(track.key, keys))
+            first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+            yield (
+                f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
+                f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"
+            )
 
 
 def _remarks(trace: Trace, aggregated: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.details import event_stats
+from tpuprof.parsers.timeline.details import metadata_stats, own_stats
 from tpuprof.parsers.timeline.model import Track
 
 _SPACES = {1: "hbm", 2: "cmem", 3: "vmem"}
@@ -41,14 +41,13 @@ def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int
                 kept = 0
             long_name = track.names.long_name(key[1])
             more = [("long_name", long_name)] if long_name else []
-            of_name[key] = _merged([*event_stats(trace, track, index).of_metadata, *more])
+            of_name[key] = _merged([*metadata_stats(trace, track, index), *more])
             kept += 100 + sum(len(value) for value in of_name[key].values() if isinstance(value, str))
         return of_name[key]
 
     def read(number: int, index: int) -> Args:
-        track = tracks[number]
-        own = _merged(_own_stats(trace, track, index))
-        common = common_args(track, number, index)
+        own = _merged(own_stats(trace, tracks[number], index))
+        common = common_args(tracks[number], number, index)
         if own.keys().isdisjoint(common):
             return {**own, **common}
         for name, value in common.items():
@@ -56,19 +55,6 @@ def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int
         return own
 
     return read
-
-
-def _own_stats(trace: Trace, track: Track, index: int) -> Sequence[tuple[str, StatValue]]:
-    """The event's own stats, without those of its metadata."""
-    if track.is_derived:
-        return ()
-    plane = trace.planes[track.plane_index]
-    begin = plane.lines[track.line_index].begin + int(track.place[index])
-    try:
-        event = xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index])))
-    except DecodeError:
-        return ()
-    return [(plane.stat_name(stat.metadata_id), plane.stat_value(stat)) for stat in event.stats]
 
 
 def _merged(stats: Iterable[tuple[str, StatValue]]) -> Args:

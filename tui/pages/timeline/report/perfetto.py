@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, ranges
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import CounterTrack, Section, Timeline, Track
-from tpuprof.parsers.timeline.read.offload import OFFLOAD_NAME
+from tpuprof.parsers.timeline.read.derived import OFFLOAD_NAME
 from tpuprof.parsers.timeline.read.stat_chunks import CHUNK_EVENTS, stat_chunks
 from tpuprof.tui.pages.timeline.report.perfetto_args import (
     FLOW,
