@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -76,6 +77,12 @@ class MeasuredRow:
     def average_ps(self) -> int:
         """Mean time of an occurrence inside the interval."""
         return self.total_ps // self.occurrences
+
+    def with_more(self, *others: MeasuredRow) -> MeasuredRow:
+        """The row with the occurrences and times of others added to its own."""
+        rows = (self, *others)
+        occurrences, total, own = (sum(map(attrgetter(name), rows)) for name in ("occurrences", "total_ps", "self_ps"))
+        return replace(self, occurrences=occurrences, total_ps=total, self_ps=own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -72,14 +73,6 @@ class Part:
         """How long the interval lasts."""
         return self.end_ps - self.start_ps
 
-    def section(self, place: TrackId) -> Section:
-        """The section of one of its tracks."""
-        return self.timeline.sections[place[0]]
-
-    def track(self, place: TrackId) -> Track:
-        """One of its tracks."""
-        return self.section(place).tracks[place[1]]
-
 
 def part_of(timeline: Timeline, interval: Interval) -> Part:
     """The part that is asked for.
@@ -90,19 +83,18 @@ def part_of(timeline: Timeline, interval: Interval) -> Part:
     start, end = _bounds(timeline, interval)
     wanted = interval.track.casefold()
 
-    def matches(section: Section, name: str) -> bool:
-        return wanted in f"{section.title}{_SEPARATOR}{name}".casefold()
+    def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
+        return wanted in f"{section.title}{_SEPARATOR}{row.name}".casefold()
 
     places = tuple(
-        (section_number, number)
-        for section_number, section in enumerate(timeline.sections)
-        for number, track in enumerate(section.tracks)
-        if (matches(section, track.name) if wanted else not track.is_derived)
+        place
+        for place, section, track in timeline.tracks()
+        if (matches(section, track) if wanted else not track.is_derived)
     )
     sections = timeline.sections
-    rates = tuple((section, rate) for section in sections for rate in section.rates if matches(section, rate.name))
+    rates = tuple((section, rate) for section in sections for rate in section.rates if matches(section, rate))
     counters = tuple(
-        (section, counter) for section in sections for counter in section.counters if matches(section, counter.name)
+        (section, counter) for section in sections for counter in section.counters if matches(section, counter)
     )
     if wanted and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
@@ -119,13 +111,11 @@ def _bounds(timeline: Timeline, interval: Interval) -> tuple[int, int]:
 
 def _has_instant_at(timeline: Timeline, instant: int) -> bool:
     """Whether an event of no duration or a counter's value is the last of its row, at this instant."""
-    for section in timeline.sections:
-        for track in section.tracks:
-            if len(track):
-                last = track.lanes[1:] - 1
-                last = last[last >= track.lanes[:-1]]
-                if ((track.start_ps[last] == instant) & (track.end_ps[last] == instant)).any():
-                    return True
+    for *_, track in timeline.tracks():
+        last = track.lanes[1:] - 1
+        last = last[last >= track.lanes[:-1]]
+        if ((track.start_ps[last] == instant) & (track.end_ps[last] == instant)).any():
+            return True
     values = (counter.time_ps for section in timeline.sections for counter in section.counters)
     return any(len(times) and int(times[-1]) == instant for times in values)
 
@@ -153,8 +143,7 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
 # --- tracks, rates, counters
 
 
-@dataclass(frozen=True, slots=True)
-class RateFigure:
+class RateFigure(NamedTuple):
     """What the ops of a core ask for, on average.
 
     Attributes:
@@ -176,8 +165,7 @@ class RateFigure:
         return self.per_second / self.peak if self.per_second is not None and self.peak else None
 
 
-@dataclass(frozen=True, slots=True)
-class CounterFigure:
+class CounterFigure(NamedTuple):
     """What a counter said.
 
     Attributes:
@@ -201,12 +189,15 @@ class CounterFigure:
 
 def rate_figures(part: Part) -> list[RateFigure]:
     """The average rates."""
-    figures = []
-    for section, rate in part.rates:
-        per_second = mean_rate(rate, part.start_ps, part.end_ps) if part.end_ps > part.start_ps else None
-        unit = _RATE_UNITS.get(rate.name, "1/s")
-        figures.append(RateFigure(section, rate.name, unit, per_second, rate.peak or None))
-    return figures
+    takes_time = part.end_ps > part.start_ps
+    return [
+        RateFigure(
+            *(section, rate.name, _RATE_UNITS.get(rate.name, "1/s")),
+            mean_rate(rate, part.start_ps, part.end_ps) if takes_time else None,
+            rate.peak or None,
+        )
+        for section, rate in part.rates
+    ]
 
 
 def counter_figures(part: Part) -> list[CounterFigure]:
@@ -215,8 +206,7 @@ def counter_figures(part: Part) -> list[CounterFigure]:
 
 
 def _counter_figure(section: Section, counter: CounterTrack, start: int, end: int) -> CounterFigure:
-    first = int(np.searchsorted(counter.time_ps, start, side="left"))
-    last = int(np.searchsorted(counter.time_ps, end, side="left"))
+    first, last = (int(index) for index in np.searchsorted(counter.time_ps, [start, end], side="left"))
     is_new = first < len(counter.time_ps) and int(counter.time_ps[first]) == start
     holds = first if is_new else max(0, first - 1)
     time, value = counter.time_ps[holds:last], counter.value[holds:last]
@@ -224,18 +214,9 @@ def _counter_figure(section: Section, counter: CounterTrack, start: int, end: in
     borders = np.append(np.maximum(time, start), end)
     weight = np.maximum(np.diff(borders), 0)[known].astype(np.float64)
     value = value[known]
-    low, high = (float(value.min()), float(value.max())) if len(value) else (None, None)
-    return CounterFigure(
-        section=section,
-        name=counter.name,
-        unit=counter.unit,
-        samples=last - first,
-        first_ps=int(counter.time_ps[first]) if last > first else None,
-        last_ps=int(counter.time_ps[last - 1]) if last > first else None,
-        minimum=low,
-        maximum=high,
-        mean=_mean(value, weight) if len(value) else None,
-    )
+    taken = (int(counter.time_ps[first]), int(counter.time_ps[last - 1])) if last > first else (None, None)
+    said = (float(value.min()), float(value.max()), _mean(value, weight)) if len(value) else (None, None, None)
+    return CounterFigure(section, counter.name, counter.unit, last - first, *taken, *said)
 
 
 def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
@@ -246,8 +227,7 @@ def _mean(value: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
     return float((value * share).sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrackRow:
+class TrackRow(NamedTuple):
     """A track over the whole trace or in an interval.
 
     Attributes:
@@ -269,13 +249,12 @@ class TrackRow:
 
 def track_rows(timeline: Timeline, limit: int) -> list[TrackRow]:
     """The first tracks in the order of the screen, all of them for a limit of 0, over the whole trace."""
-    pairs = [(section, track) for section in timeline.sections for track in section.tracks]
     whole_ps, decimals = timeline.last_ps - timeline.first_ps, time_decimals(timeline.first_ps, timeline.last_ps)
     return [
         TrackRow(
             section, track, len(track), track.busy_ps, track.busy_ps / whole_ps if whole_ps > 0 else None, decimals
         )
-        for section, track in pairs[: limit or None]
+        for _, section, track in islice(timeline.tracks(), limit or None)
     ]
 
 
@@ -285,33 +264,14 @@ def summaries(part: Part) -> list[TrackRow]:
     by_name: dict[TrackId, dict[str, MeasuredRow]] = {}
     for row in measured.rows(sort="track"):
         ops = by_name.setdefault(row.place, {})
-        before = ops.get(row.name)
-        ops[row.name] = row if before is None else _summed(before, row)
-    return [
-        TrackRow(
-            part.section(share.place),
-            part.track(share.place),
-            share.events,
-            share.busy_ps,
-            share.busy_fraction,
-            top=_top(by_name.get(share.place, {}).values()),
-        )
-        for share in measured.tracks
-    ]
-
-
-def _summed(first: MeasuredRow, second: MeasuredRow) -> MeasuredRow:
-    """Two ops of one name as one."""
-    return replace(
-        first,
-        occurrences=first.occurrences + second.occurrences,
-        total_ps=first.total_ps + second.total_ps,
-        self_ps=first.self_ps + second.self_ps,
-    )
-
-
-def _top(ops: Iterable[MeasuredRow]) -> tuple[MeasuredRow, ...]:
-    return tuple(sorted(ops, key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS])
+        ops[row.name] = ops[row.name].with_more(row) if row.name in ops else row
+    rows = []
+    for share in measured.tracks:
+        ops = by_name.get(share.place, {})
+        top = sorted(ops.values(), key=lambda op: (-op.self_ps, -op.total_ps, op.name))[:MOST_TOP_OPS]
+        section, track = part.timeline.sections[share.place[0]], part.timeline.track(share.place)
+        rows.append(TrackRow(section, track, share.events, share.busy_ps, share.busy_fraction, top=tuple(top)))
+    return rows
 
 
 def time_decimals(start_ps: int, end_ps: int) -> int:
@@ -343,22 +303,20 @@ class Selection:
 
 def select(part: Part) -> Selection:
     """The events that overlap the interval or, lasting no time, lie in it."""
-    pieces: list[tuple[int, int, int, int]] = []
-    for number, place in enumerate(part.places):
-        track = part.track(place)
-        if not len(track) or track.span[0] >= part.end_ps or track.span[1] < part.start_ps:
-            continue
-        for lane in range(track.depth):
-            first, last = track.between(lane, part.start_ps, part.end_ps)
-            if first < last:
-                pieces.append((number, lane, first, last))
-    sizes = [last - first for _, _, first, last in pieces]
-    of_track = np.repeat(np.array([piece[0] for piece in pieces], np.int32), sizes)
-    lanes = np.repeat(np.array([piece[1] for piece in pieces], np.int32), sizes)
     none = np.zeros(0, np.int64)
-    index = np.concatenate([none, *(np.arange(first, last) for _, _, first, last in pieces)])
-    starts = [part.track(part.places[number]).start_ps[first:last] for number, _, first, last in pieces]
-    order = np.argsort(np.concatenate([none, *starts]), kind="stable")
+    pieces: list[tuple[int, int, range]] = []
+    starts = [none]
+    for number, place in enumerate(part.places):
+        track = part.timeline.track(place)
+        is_near = len(track) and track.span[0] < part.end_ps and track.span[1] >= part.start_ps
+        for lane in range(track.depth if is_near else 0):
+            events = range(*track.between(lane, part.start_ps, part.end_ps))
+            pieces.append((number, lane, events))
+            starts.append(track.start_ps[events.start : events.stop])
+    sizes = [len(events) for *_, events in pieces]
+    of_track, lanes = (np.repeat(np.array([piece[of] for piece in pieces], np.int32), sizes) for of in (0, 1))
+    index = np.concatenate([none, *(np.arange(events.start, events.stop) for *_, events in pieces)])
+    order = np.argsort(np.concatenate(starts), kind="stable")
     return Selection(of_track[order], index[order], lanes[order])
 
 
@@ -408,18 +366,14 @@ def event_rows(content: Content, trace: Trace | None = None) -> Iterator[Sequenc
     part, selection = content.part, content.selection
     if selection is None:
         return
-    tracks = [(part.section(place), part.track(place)) for place in part.places]
+    tracks = [(part.timeline.sections[place[0]], part.timeline.track(place)) for place in part.places]
     read = None if trace is None else argument_reader(trace, [track for _, track in tracks])
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
         chunk = slice(begin, min(content.shown, begin + _CHUNK))
         rows = []
-        for number, index, lane in zip(
-            selection.of_track[chunk].tolist(),
-            selection.index[chunk].tolist(),
-            selection.lane[chunk].tolist(),
-            strict=True,
-        ):
+        columns = (column[chunk].tolist() for column in (selection.of_track, selection.index, selection.lane))
+        for number, index, lane in zip(*columns, strict=True):
             section, track = tracks[number]
             start, end = int(track.start_ps[index]), int(track.end_ps[index])
             args = read(number, index) if read is not None else {}
