@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from tpuprof.parsers.timeline.model import Section, Timeline, Track, TrackId, TrackKind
+from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId, TrackKind
 
 RowKind = Literal["section", "lane", "flat", "rate", "counter"]
 
@@ -72,16 +73,11 @@ def first_folding(timeline: Timeline) -> Folding:
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
 
 
-def is_open(track: Track, track_id: TrackId, folding: Folding) -> bool:
-    """Whether each lane of a track has a row of its own."""
-    return (track.depth <= _OPEN_UP_TO.get(track.kind, 1)) != (track_id in folding.turned)
-
-
 def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
     """The rows from top to bottom, pinned ones first."""
     rows: list[Row] = []
     for pinned in folding.pinned:
-        rows += _track_rows(timeline.sections[pinned[0]].tracks[pinned[1]], pinned, folding, is_pinned=True)
+        rows += _track_rows(timeline.track(pinned), pinned, folding, is_pinned=True)
     for number, section in enumerate(timeline.sections):
         rows += _section_rows(section, number, folding)
     return rows
@@ -90,10 +86,12 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[Row]:
 def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[Row]:
     """A section's heading and what is under it."""
     wanted = folding.wanted.casefold()
-    everything = wanted in section.title.casefold()
-    items = [item for item, track in enumerate(section.tracks) if everything or wanted in track.name.casefold()]
-    rates = [item for item, rate in enumerate(section.rates) if everything or wanted in rate.name.casefold()]
-    counters = [item for item, graph in enumerate(section.counters) if everything or wanted in graph.name.casefold()]
+
+    def chosen(named: Sequence[Track | RateTrack | CounterTrack]) -> list[int]:
+        everything = wanted in section.title.casefold()
+        return [item for item, row in enumerate(named) if everything or wanted in row.name.casefold()]
+
+    items, rates, counters = chosen(section.tracks), chosen(section.rates), chosen(section.counters)
     if not (items or rates or counters):
         return
     yield Row("section", number)
@@ -113,19 +111,18 @@ def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[R
 
 
 def _track_rows(track: Track, track_id: TrackId, folding: Folding, is_pinned: bool = False) -> Iterator[Row]:
-    if track.depth > 1 and not is_open(track, track_id, folding):
+    is_open = (track.depth <= _OPEN_UP_TO.get(track.kind, 1)) != (track_id in folding.turned)
+    if track.depth > 1 and not is_open:
         yield Row("flat", *track_id, 0, is_pinned)
-        return
-    for lane in range(track.depth):
-        yield Row("lane", *track_id, lane, is_pinned)
+    else:
+        yield from (Row("lane", *track_id, lane, is_pinned) for lane in range(track.depth))
 
 
 def overall_track(timeline: Timeline) -> Track | None:
     """The track that stands for the whole trace: the first core's, else the one with the most events."""
-    tracks = [
-        (section, section.tracks[item]) for section in timeline.sections if (item := main_track(section)) is not None
-    ]
-    cores = [track for section, track in tracks if section.kind == "core"]
+    mains = ((section, main_track(section)) for section in timeline.sections)
+    tracks = [(section.kind, section.tracks[item]) for section, item in mains if item is not None]
+    cores = [track for kind, track in tracks if kind == "core"]
     return cores[0] if cores else max((track for _, track in tracks), key=len, default=None)
 
 
@@ -135,10 +132,8 @@ def main_track(section: Section) -> int | None:
     for item, track in enumerate(section.tracks if section.kind not in ("host", "other") else ()):
         if track.kind not in most or len(track) > len(section.tracks[most[track.kind]]):
             most[track.kind] = item
-    for kind in _STANDS_FOR:
-        if kind in most:
-            return most[kind]
-    return 0 if len(section.tracks) == 1 else None
+    first = 0 if len(section.tracks) == 1 else None
+    return next((most[kind] for kind in _STANDS_FOR if kind in most), first)
 
 
 class RowList:
@@ -154,9 +149,7 @@ class RowList:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self.folding = first_folding(timeline)
-        self.all = rows_of(timeline, self.folding)
-        self._first_rows: dict[TrackId, int] | None = None
+        self._lay_out(first_folding(timeline))
         self.cursor = next((number for number, row in enumerate(self.all) if row.kind != "section"), 0)
         self.top = 0
         self.height = 20
@@ -180,7 +173,7 @@ class RowList:
 
     def shows(self, track: TrackId) -> bool:
         """Whether a track has any row."""
-        return track in self._rows_of_tracks()
+        return track in self._first_rows
 
     def resize(self, height: int) -> None:
         """So many rows fit."""
@@ -198,7 +191,7 @@ class RowList:
         for folding in (self.folding, opened, replace(opened, wanted="")):
             if folding != self.folding:
                 self._lay_out(folding)
-            first = self._rows_of_tracks().get((section, item))
+            first = self._first_rows.get((section, item))
             if first is not None:
                 self._center(first + (lane if self.all[first].kind == "lane" else 0))
                 return
@@ -214,7 +207,8 @@ class RowList:
 
     def _lay_out(self, folding: Folding) -> None:
         self.folding = folding
-        self.all, self._first_rows = rows_of(self._timeline, folding), None
+        self.all = rows_of(self._timeline, folding)
+        self.__dict__.pop("_first_rows", None)
 
     def _scroll(self) -> None:
         """Keeps the cursor's row in sight."""
@@ -241,14 +235,12 @@ class RowList:
         for wanted in (row, Row("section", row.section)):
             if wanted in self.all:
                 return self.all.index(wanted)
-            first = None if row.track_id is None else self._rows_of_tracks().get(row.track_id)
-            if first is not None:
-                return first
+            if row.track_id in self._first_rows:
+                return self._first_rows[row.track_id]
         return self.cursor
 
-    def _rows_of_tracks(self) -> dict[TrackId, int]:
+    @cached_property
+    def _first_rows(self) -> dict[TrackId, int]:
         """The first row of each track that is shown; those of its other lanes come next."""
-        if self._first_rows is None:
-            rows = reversed(list(enumerate(self.all)))
-            self._first_rows = {row[1:3]: number for number, row in rows if row.kind in ("lane", "flat")}
-        return self._first_rows
+        rows = reversed(list(enumerate(self.all)))
+        return {row[1:3]: number for number, row in rows if row.kind in ("lane", "flat")}
