@@ -32,12 +32,13 @@ from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.timeline.report import report as report_module
-from tpuprof.tui.pages.timeline.report.arguments import argument_reader, plain_value
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.part import (
     Interval,
+    argument_reader,
     counter_figures,
     part_of,
+    plain_value,
     rate_figures,
     select,
     time_decimals,
