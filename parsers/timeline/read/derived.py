@@ -69,13 +69,7 @@ class DerivedNames(EventNames):
 
 
 class _Ops(NamedTuple):
-    """Ops in order of time, the outer ones first.
-
-    Attributes:
-        start, end: int64[n].
-        key: int32[n].
-        group: int32[n]; the step or module run that each begins in, -1 for none.
-    """
+    """Ops in order of time, the outer first; `group` is the step or module run that each begins in, -1 for none."""
 
     start: Int64s
     end: Int64s
@@ -84,13 +78,7 @@ class _Ops(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """Runs of ops that merge under one label; see `_runs`.
-
-    Attributes:
-        start, end: int64[r].
-        label: int32[r].
-        apart: bool[r]; whether nothing may merge across the begin, whatever the label.
-    """
+    """Runs of ops that merge under one label; nothing may merge across the begin of one that is `apart`."""
 
     start: Int64s
     end: Int64s
@@ -184,8 +172,7 @@ def _labels(source: OpSource, keys: int) -> _Labels:
 def _scopes_around(name: str, known: dict[tuple[int, str], int]) -> tuple[int, ...]:
     """The scopes of a framework op, the outermost first; the last part of the name is the op itself.
 
-    Args:
-        known: numbers of scopes, by the scope around each and its own name; it adds new ones.
+    `known` numbers scopes by the scope around each and its own name, and gets the new ones.
     """
     scopes: list[int] = []
     for part in name.rpartition("/")[0].split("/", MOST_LEVELS - 1) if "/" in name else ():
@@ -194,12 +181,7 @@ def _scopes_around(name: str, known: dict[tuple[int, str], int]) -> tuple[int, .
 
 
 def _spent(classes: NDArray[np.uint8], own_ps: Int64s, label: NDArray[np.int32], labels: int) -> Floats:
-    """float64[labels, classes]: picoseconds by label, less those of what the ops contain.
-
-    Args:
-        classes, own_ps: of the keys.
-        label: of the keys, -1 for none.
-    """
+    """float64[labels, classes]: picoseconds by label (-1 for none), from the class, own time and label of each key."""
     keys = np.flatnonzero(label >= 0)
     cells = label[keys].astype(np.int64) * len(CLASSES) + classes[keys]
     # a key that takes no time still tells the class where no other does
@@ -231,22 +213,18 @@ def _groups(start: Int64s, grouping: Track | None) -> NDArray[np.int32]:
     A time at which one ends and another begins belongs to the later one; XProf counts it for the earlier.
     """
     group = np.full(len(start), -1, np.int32)
-    if grouping is None or not grouping.depth:
-        return group
-    lane = grouping.lane(0)
-    first = np.searchsorted(start, grouping.start_ps[lane])
-    last = np.searchsorted(start, grouping.end_ps[lane])
-    for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        group[a:b] = number
+    if grouping is not None and grouping.depth:
+        lane = grouping.lane(0)
+        first, last = (np.searchsorted(start, times[lane]) for times in (grouping.start_ps, grouping.end_ps))
+        for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            group[a:b] = number
     return group
 
 
 def _runs(ops: _Ops, label: NDArray[np.int32], nests: bool) -> _Runs:
-    """Merges ops in a row that have one label. It passes over ops without a label (-1).
+    """Merges ops in a row that have one label, passing over those without one (-1).
 
-    Args:
-        label: int32[n], of each op.
-        nests: whether labels lie in one another, so that any op bridges the gap between two others.
+    Where labels lie in one another, `nests`, any op bridges the gap between two others.
     """
     has_label = label >= 0
     if not has_label.all():
@@ -381,11 +359,6 @@ def _offloads(
 
     Where several copies of one name are under way, the first to begin is the first to end.
 
-    Args:
-        source: the ops' metadata.
-        start, end: int64[n], of the ops in order of time.
-        key: int32[n], rows of the metadata; those beyond it are no copies.
-
     Returns:
         Names, such as ``offload-copy.2``; then of the copies by start, longer ones first: int64[m] starts and ends,
         and int32[m], index of each one's name.
@@ -410,26 +383,20 @@ def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools
     index: dict[bytes, int] = {}
     for row in np.flatnonzero(table.display_end > table.display_begin).tolist():
         name = table.body[table.display_begin[row] : table.display_end[row]]
-        if not any(word in name for word in _OFFLOADS):
+        is_copy = any(word in name for word in _OFFLOADS)
+        if not is_copy or table.body.find(_HOST_MEMORY, table.name_begin[row], table.name_end[row]) < 0:
             continue
-        if table.body.find(_HOST_MEMORY, table.name_begin[row], table.name_end[row]) < 0:
-            continue
-        begins = _ENDS[0] in name
+        starts[row] = _ENDS[0] in name
         number = name.rpartition(b".")[2] if b"." in name else b"0"
-        stem = name.partition(_ENDS[0] if begins else _ENDS[1])[0]
+        stem = name.partition(_ENDS[0] if starts[row] else _ENDS[1])[0]
         of_row[row] = index.setdefault(b"offload-%b.%b" % (stem, number), len(index))
-        starts[row] = begins
     return tuple(text(name) for name in index), of_row, starts
 
 
 def _paired(label: NDArray[np.int32], is_start: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs the starts and ends of each label, first come, first served; leaves out ends that nothing started.
 
-    Args:
-        label: int32[n], ascending, each label's events in order of time.
-
-    Returns:
-        Places of the starts and of the ends.
+    It takes labels in order, each one's events in order of time, and returns the places of the starts and of the ends.
     """
     if not len(label):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline.details import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.pick import deepest_lane, event_beside, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, main_track, rows_of

@@ -8,9 +8,8 @@ from math import isnan
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.device import HOLDS_OPS
-from tpuprof.parsers.timeline.details import op_facts, self_time
+from tpuprof.parsers.timeline.details import event_beside, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
-from tpuprof.parsers.timeline.pick import event_beside
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import mean_rate

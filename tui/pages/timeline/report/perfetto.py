@@ -8,7 +8,7 @@ row to nest. The text is written piece by piece, the same for the same profile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,16 +44,8 @@ _HEADS_KEPT = 1 << 25
 _PIECE = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of slices.
-
-    Attributes:
-        track: whose.
-        lanes: its first lane and the one behind its last; all lie in one another.
-        tid: thread id.
-        name: of the thread.
-    """
+class _Row(NamedTuple):
+    """A row of slices: of some lanes of a track, all in one another, `lanes` being the first and the one behind."""
 
     track: Track
     lanes: tuple[int, int]
@@ -61,8 +53,7 @@ class _Row:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(NamedTuple):
     """A section as a process."""
 
     pid: int
@@ -83,20 +74,16 @@ def write_perfetto(
     """
     first = timeline.first_ps if start_ps is None else start_ps
     last = timeline.last_ps if end_ps is None else end_ps
-    processes = _processes(timeline, trace)
     head = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true,"host":{json_text(timeline.host)}}},'
-    pieces: list[str] = [head + '"traceEvents":[\n']
-    size = 0
-    separator = ""
-    for line in _lines(processes, trace, first, last):
+    pieces, size, separator = [head + '"traceEvents":[\n'], 0, ""
+    for line in _lines(_processes(timeline, trace), trace, first, last):
         pieces += (separator, line)
         separator = ",\n"
         size += len(line)
         if size > _PIECE:
             write("".join(pieces).encode("ascii"))
             pieces, size = [], 0
-    pieces.append("\n]}\n")
-    write("".join(pieces).encode("ascii"))
+    write("".join([*pieces, "\n]}\n"]).encode("ascii"))
 
 
 def _lines(processes: Sequence[_Process], trace: Trace, first: int, last: int) -> Iterator[str]:
@@ -120,16 +107,14 @@ def _processes(timeline: Timeline, trace: Trace) -> list[_Process]:
     hosts = sorted({section.plane for section in timeline.sections if section.plane.startswith(_HOST_PLANE)})
     out = []
     for section in timeline.sections:
-        plane = _plane_of(section, trace)
+        plane, wanted = _plane_of(section, trace), _OTHERS
+        number = plane.id if plane is not None else 0
         if section.plane in hosts:
             wanted = _HOST + hosts.index(section.plane)
         elif section.plane.startswith(_DEVICES):
-            number = _FIRST_DEVICE + (plane.id if plane is not None else 0)
-            wanted = number if _FIRST_DEVICE <= number <= _LAST_DEVICE else _FIRST_DEVICE
-        elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= plane.id < _HOST - _FIRST_CUSTOM:
-            wanted = _FIRST_CUSTOM + plane.id
-        else:
-            wanted = _OTHERS
+            wanted = _FIRST_DEVICE + (number if 0 <= number <= _LAST_DEVICE - _FIRST_DEVICE else 0)
+        elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= number < _HOST - _FIRST_CUSTOM:
+            wanted = _FIRST_CUSTOM + number
         out.append(_Process(pids.take(wanted), section, plane, tuple(_rows(section, plane))))
     return sorted(out, key=lambda process: process.pid)
 
@@ -151,24 +136,19 @@ class _Ids:
 
 
 def _plane_of(section: Section, trace: Trace) -> Plane | None:
-    for track in section.tracks:
-        if track.plane_index >= 0:
-            return trace.planes[track.plane_index]
-    return next((plane for plane in trace.planes if plane.name == section.plane), None)
+    of_tracks = (trace.planes[track.plane_index] for track in section.tracks if track.plane_index >= 0)
+    return next(of_tracks, None) or next((plane for plane in trace.planes if plane.name == section.plane), None)
 
 
 def _rows(section: Section, plane: Plane | None) -> Iterator[_Row]:
     """The rows of a section's tracks: one a track, but one for each set of lanes that lie in one another."""
     ids = _Ids(_FIRST_OWN_ROW)
     overlaps = plane is not None and len(plane.stat_ids((FLOW, IS_ASYNC))) > 1  # such events lie on no thread
-    found = [
-        (track, [(0, track.depth)] if overlaps and track.kind == "async" and not track.is_derived else _parts(track))
-        for track in section.tracks
-        if len(track)
-    ]
-    firsts = [ids.take(track.sort_id & _UINT32) for track, _ in found]
-    for (track, parts), first in zip(found, firsts, strict=True):
-        for number, lanes in enumerate(parts):
+    tracks = [track for track in section.tracks if len(track)]
+    firsts = [ids.take(track.sort_id & _UINT32) for track in tracks]
+    for track, first in zip(tracks, firsts, strict=True):
+        is_one = overlaps and track.kind == "async" and not track.is_derived
+        for number, lanes in enumerate([(0, track.depth)] if is_one else _parts(track)):
             tid = ids.take((track.sort_id + number) & _UINT32) if number else first
             many = number or (track.is_derived and track.name == OFFLOAD_NAME)
             yield _Row(track, lanes, tid, f"{track.name} row {number}" if many else track.name)
@@ -243,20 +223,17 @@ def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]
         for position in range(0, len(events), CHUNK_EVENTS):
             chosen = events[position : position + CHUNK_EVENTS]
             yield from _rendered(heads, chosen, ChunkArgs([""] * len(chosen)))
-        return
-    for chunk in stat_chunks(trace, track, events):
-        yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
+    else:
+        for chunk in stat_chunks(trace, track, events):
+            yield from _rendered(heads, chunk.events, heads.args.of_events(chunk))
 
 
 def _events_between(track: Track, lanes: tuple[int, int], first: int, last: int) -> NDArray[np.intp]:
     """Indices of the events of some lanes that overlap a time, or lie at its ends."""
-    begins, ends = [], []
-    for number in range(*lanes):
-        lane = track.lane(number)
-        begins.append(lane.start + int(np.searchsorted(track.end_ps[lane], first, side="left")))
-        ends.append(lane.start + int(np.searchsorted(track.start_ps[lane], last, side="right")))
-    _, events = ranges(np.array(begins, np.int64), np.array(ends, np.int64))
-    return events.astype(np.intp)
+    parts = [track.lane(number) for number in range(*lanes)]
+    begins = [part.start + int(np.searchsorted(track.end_ps[part], first, side="left")) for part in parts]
+    ends = [part.start + int(np.searchsorted(track.start_ps[part], last, side="right")) for part in parts]
+    return ranges(np.array(begins, np.int64), np.array(ends, np.int64))[1].astype(np.intp)
 
 
 def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Iterator[str]:
@@ -274,13 +251,12 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
         texts = shared + own
         arguments = f',"args":{{{texts[1:]}}}' if texts else ""
         flow = args.flows.get(place)
-        if flow is None:
-            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{arguments}}}'
-        elif (is_async or place in args.is_async) and (flow.begins or flow.ends):
+        if flow is not None and (is_async or place in args.is_async) and (flow.begins or flow.ends):
             end = _micros(start[place : place + 1] + duration[place : place + 1])[0]
             yield from _async(f'{ids},"name":{name}', flow, ts, end, arguments)
         else:
-            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{_bound(flow)}{arguments}}}'
+            bound = "" if flow is None else _bound(flow)
+            yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
 
 
 def _bound(flow: Flow) -> str:

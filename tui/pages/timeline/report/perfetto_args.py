@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -57,7 +58,7 @@ def json_number(value: float) -> str:
         return str(value) if -_EXACT <= value <= _EXACT else f'"{value}"'
     if math.isfinite(value):
         return repr(value)
-    return '"NaN"' if math.isnan(value) else ('"Infinity"' if value > 0 else '"-Infinity"')
+    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
 def json_stat(value: StatValue) -> str | None:
@@ -67,8 +68,7 @@ def json_stat(value: StatValue) -> str | None:
     return json_text(value) if isinstance(value, str) else json_number(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     """One end of an arrow, or an asynchronous event.
 
     Attributes:
@@ -86,11 +86,9 @@ class Flow:
 def stat_flow(value: int) -> Flow:
     """The flow that a stat `flow` packs: two bits of direction, 56 of id, six of category."""
     value &= (1 << 64) - 1
-    category = value >> (64 - _CATEGORY_BITS)
     number = (value >> 2) & ((1 << _FLOW_BITS) - 1)
-    return Flow(
-        number if number < _EXACT else _mixed(-1, number), _category(category), bool(value & 2), bool(value & 1)
-    )
+    number = number if number < _EXACT else _mixed(-1, number)
+    return Flow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
 
 
 def _category(kind: int) -> str:
@@ -177,22 +175,20 @@ class PlaneArgs:
         """Place and JSON of each value of one stat."""
         kind = chunk.stats.kind[index]
         for code in np.unique(kind).tolist():
-            places = np.flatnonzero(kind == code)
-            raw = chunk.stats.value[index][places]
+            rows = np.flatnonzero(kind == code)
+            places, raw = rows.tolist(), chunk.stats.value[index][rows]
             if code in (KIND_INT64, KIND_UINT64, KIND_DOUBLE):
                 values = raw.view({KIND_UINT64: np.uint64, KIND_DOUBLE: np.float64}.get(code, np.int64)).tolist()
-                if code == KIND_DOUBLE or not all(-_EXACT <= value <= _EXACT for value in values):
-                    yield from zip(places.tolist(), map(json_number, values), strict=True)
-                else:
-                    yield from zip(places.tolist(), map(str, values), strict=True)
+                is_plain = code != KIND_DOUBLE and all(-_EXACT <= value <= _EXACT for value in values)
+                yield from zip(places, map(str if is_plain else json_number, values), strict=True)
             elif code == KIND_REF:
-                for place, reference in zip(places.tolist(), raw.tolist(), strict=True):
+                for place, reference in zip(places, raw.tolist(), strict=True):
                     shown = self._reference(reference)
                     if shown is not None:
                         yield place, shown
             elif code == KIND_STR:
-                lengths = chunk.stats.length[index][places].tolist()
-                for place, begin, length in zip(places.tolist(), raw.tolist(), lengths, strict=True):
+                lengths = chunk.stats.length[index][rows].tolist()
+                for place, begin, length in zip(places, raw.tolist(), lengths, strict=True):
                     yield place, self._text(chunk.body[begin : begin + length])
 
     def _reference(self, number: int) -> str | None:
