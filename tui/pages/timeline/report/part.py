@@ -92,21 +92,15 @@ def part_of(timeline: Timeline, interval: Interval) -> Part:
         ProfileError: no track has such a name; exit code 3, with the names that come nearest.
     """
     start, end = _bounds(timeline, interval)
-    wanted = interval.track.casefold()
+    wanted, sections = interval.track.casefold(), timeline.sections
 
     def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
         return wanted in f"{section.title}{_SEPARATOR}{row.name}".casefold()
 
-    places = tuple(
-        place
-        for place, section, track in timeline.tracks()
-        if (matches(section, track) if wanted else not track.is_derived)
-    )
-    sections = timeline.sections
-    rates = tuple((section, rate) for section in sections for rate in section.rates if matches(section, rate))
-    counters = tuple(
-        (section, counter) for section in sections for counter in section.counters if matches(section, counter)
-    )
+    tracks = ((place, matches(of, track) if wanted else not track.is_derived) for place, of, track in timeline.tracks())
+    places = tuple(place for place, is_part in tracks if is_part)
+    rates = tuple((of, rate) for of in sections for rate in of.rates if matches(of, rate))
+    counters = tuple((of, counter) for of in sections for counter in of.counters if matches(of, counter))
     if wanted and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
     return Part(timeline, start, end, places, rates, counters)
