@@ -31,9 +31,7 @@ class TrackShare:
     """How busy one track was in an interval.
 
     Attributes:
-        section: title of the section.
-        track: name of the track.
-        place: where it is in the timeline.
+        section, track, place: title of the section, name of the track, and where it is in the timeline.
         busy_ps: time in which at least one event ran.
         events: number of events that overlap the interval or, lasting no time, lie in it.
         busy_fraction: busy share of the interval, 0-1; None for an interval of no duration.
@@ -53,12 +51,9 @@ class MeasuredRow:
 
     Attributes:
         section, track, place: the track, see `TrackShare`.
-        key: the name's key in the track's `EventNames`.
-        name: the events' name.
-        op_class: the events' class.
+        key, name, op_class: key, name and class of the events in the track's `EventNames`.
         occurrences: number of events that overlap the interval.
-        total_ps: their time inside the interval.
-        self_ps: that time without the events nested in them.
+        total_ps, self_ps: their time inside the interval, and that time without the events nested in them.
         longest: index of the event with the longest time inside the interval, the first of several.
     """
 

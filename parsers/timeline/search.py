@@ -67,11 +67,6 @@ class Matches:
         """Number of matching events of all tracks."""
         return sum(track.count for track in self.tracks)
 
-    @property
-    def counts(self) -> dict[TrackId, int]:
-        """Number of matching events by track; tracks without any are missing."""
-        return {track.place: track.count for track in self.tracks}
-
     def is_match(self, event: EventId) -> bool:
         """Whether an event matches."""
         track = self._by_place.get(event[:2])

@@ -11,6 +11,7 @@ that it has merged so far, gaps included, which grows without end; here the limi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -36,35 +37,28 @@ _GAP = 2
 """Outside of steps two ops still merge over a gap of at most so many times the first one's duration."""
 
 
+@dataclass(eq=False)
 class DerivedNames(EventNames):
     """Names of derived events.
 
     Attributes:
         long_names: of the keys: a framework op's full name.
-        parents: int32[keys]; the scope around each scope, -1 for none. Either this or `long_names` is empty.
+        parents: of the keys: the scope around each scope, -1 for none. Either this or `long_names` is empty.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        classes: NDArray[np.uint8],
-        long_names: Sequence[str] = (),
-        parents: Sequence[int] = (),
-    ) -> None:
-        super().__init__(None, tuple(texts), classes)
-        self.long_names = tuple(long_names)
-        self.parents = np.array(parents, np.int32)
+    long_names: Sequence[str] = ()
+    parents: Sequence[int] = ()
 
     def long_name(self, key: int) -> str:
         """The full name of a framework op, or of a scope with the scopes around it; empty where `name` is all."""
-        if len(self.long_names):
+        if self.long_names:
             return self.long_names[key]
-        if not len(self.parents) or self.parents[key] < 0:
+        if not self.parents or self.parents[key] < 0:
             return ""
         parts = []
         while key >= 0:
             parts.append(self.texts[key])
-            key = int(self.parents[key])
+            key = self.parents[key]
         return "/".join(reversed(parts))
 
 
@@ -101,11 +95,11 @@ class _Labels(NamedTuple):
     op: NDArray[np.int32]
     source: NDArray[np.int32]
     scopes: NDArray[np.int32]
-    scope_names: Sequence[str]
-    parents: Sequence[int]
-    op_names: Sequence[str]
-    full_names: Sequence[str]
-    source_names: Sequence[str]
+    scope_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    op_names: tuple[str, ...]
+    full_names: tuple[str, ...]
+    source_names: tuple[str, ...]
 
 
 def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
@@ -123,8 +117,8 @@ def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
     in_order = _Ops(start, end, key, _groups(start, grouping))
     spent = partial(_spent, ops.names.classes, sum_by_key(key, self_times(start, end), len(ops.names)))
     op_classes = _most(spent(labels.op, len(labels.op_names)))
-    op_names = DerivedNames(labels.op_names, op_classes, labels.full_names)
-    source_names = DerivedNames(labels.source_names, _most(spent(labels.source, len(labels.source_names))))
+    op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
+    source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
     op_runs, source_runs = (_runs(in_order, label[key], nests=False) for label in (labels.op, labels.source))
     tracks = (
         _scope_track(in_order, labels, spent(labels.path, len(labels.scopes))),
@@ -165,8 +159,8 @@ def _labels(source: OpSource, keys: int) -> _Labels:
     table = np.full((len(path_index), max(map(len, path_index), default=0)), -1, np.int32)
     for inside, index in path_index.items():
         table[index, : len(inside)] = inside
-    names, parents = [name for _, name in scopes], [parent for parent, _ in scopes]
-    return _Labels(path, op, line, table, names, parents, op_names, tuple(op_index), tuple(lines))
+    names, parents = tuple(name for _, name in scopes), tuple(parent for parent, _ in scopes)
+    return _Labels(path, op, line, table, names, parents, tuple(op_names), tuple(op_index), tuple(lines))
 
 
 def _scopes_around(name: str, known: dict[tuple[int, str], int]) -> tuple[int, ...]:
@@ -277,7 +271,7 @@ def _scope_track(ops: _Ops, labels: _Labels, spent: Floats) -> Track | None:
         start, path, same = start[borders], path[borders], same[borders]
         scope = labels.scopes[path, level]
         of_level.insert(0, (start[scope >= 0], end[scope >= 0], scope[scope >= 0]))
-    names = DerivedNames(labels.scope_names, _scope_classes(labels, spent), parents=labels.parents)
+    names = DerivedNames(None, labels.scope_names, _scope_classes(labels, spent), parents=labels.parents)
     start, end, scope = (np.concatenate(column) for column in zip(*of_level, strict=True))
     return _track(
         "Framework Name Scope", "scopes", _SCOPES_ID, names, start, end, scope, [len(s) for s, *_ in of_level]
@@ -309,7 +303,7 @@ def _scope_classes(labels: _Labels, of_path: Floats) -> NDArray[np.uint8]:
 def _offload_track(ops: _Ops, source: OpSource) -> Track | None:
     """Copies between the device and the host's memory, side by side where several are under way."""
     texts, start, end, key = _offloads(source, ops.start, ops.end, ops.key)
-    names = DerivedNames(texts, np.full(len(texts), CLASSES.index("copy"), np.uint8))
+    names = DerivedNames(None, texts, np.full(len(texts), CLASSES.index("copy"), np.uint8))
     return _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, names, start, end, key)
 
 

@@ -61,11 +61,6 @@ class Folding:
     wanted: str = ""
     by_busy: bool = False
 
-    def with_pin(self, track: TrackId) -> Folding:
-        """Pins a track, or lets it go."""
-        kept = tuple(pin for pin in self.pinned if pin != track)
-        return replace(self, pinned=kept if track in self.pinned else (*self.pinned, track))
-
 
 def first_folding(timeline: Timeline) -> Folding:
     """All sections open, but of many cores only the first ones."""

@@ -163,12 +163,6 @@ class TimelineView:
         self.window, words = fits[number]
         return words
 
-    def show_span(self, start_ps: int, end_ps: int) -> None:
-        """A stretch of time fills the window, with the cursor at its beginning."""
-        self.window = self.window.fitted(start_ps, end_ps)
-        self.cursor_ps = start_ps
-        self.event = self._under_cursor()
-
     # --- events
 
     def _event_span(self) -> tuple[int, int] | None:
@@ -273,11 +267,9 @@ class TimelineView:
             return
         row, place, track = here
         near = [event_beside(track, lane, (step.start_ps - 1, track.depth), 1)[1] for lane in self._lanes(row, track)]
-        start, index = min(
-            ((int(track.start_ps[index]), index) for index in near if index is not None), default=(0, -1)
-        )
-        if index >= 0 and start < step.end_ps:
-            self.event = (*place, index)
+        starts = [(int(track.start_ps[index]), index) for index in near if index is not None]
+        if starts and min(starts)[0] < step.end_ps:
+            self.event = (*place, min(starts)[1])
 
     def next_gap(self, direction: int, ascii_only: bool = False) -> str:
         """To the next (1) or previous (-1) long gap of the row's track."""
@@ -390,11 +382,13 @@ class TimelineView:
 
     def pin(self) -> str:
         """Pins the track under the cursor on top, or lets it go."""
-        here = self._here
+        here, folding = self._here, self.rows.folding
         if here is None or here[0].kind == "rate":
             return "only tracks can be pinned"
-        self._arrange(self.rows.folding.with_pin(here[1]))
-        return "pinned" if here[1] in self.rows.folding.pinned else "no longer pinned"
+        others = tuple(pin for pin in folding.pinned if pin != here[1])
+        is_new = here[1] not in folding.pinned
+        self._arrange(replace(folding, pinned=(*others, here[1]) if is_new else others))
+        return "pinned" if is_new else "no longer pinned"
 
     def sort(self) -> str:
         """Tracks by busy time, or in their own order."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, ranges
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, ranges
 from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
 from tpuprof.tui.draw.spans import CLASS_LETTER, FILLS, Fill, Glyphs
@@ -26,7 +26,7 @@ THIN, THICK, RIGHT = 9, 10, 11
 SHADES = (0, 12, 13, 14, FULL)
 """The sign for each quarter of a cell that is covered."""
 
-SELECTED, MATCH, VIEW, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "view", "page"))
+SELECTED, MATCH, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "page"))
 assert FILLS[: len(CLASSES)] == CLASSES, "a class's code is its fill's"
 
 _NEUTRAL: dict[TrackKind, tuple[Fill, Fill]] = {
@@ -59,14 +59,10 @@ def crowd_letter(fill: int, share: float) -> str:
     return sign if share >= 0.5 else sign.lower().replace("#", "-")
 
 
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 
 LOOKED_AT = 1 << 16
 """Events of crowded cells among which matches are looked for one by one."""
-
-_SHADES = np.array(SHADES, np.uint8)
 
 
 class Slices(NamedTuple):
@@ -204,7 +200,7 @@ def slice_cells(seen: Sight) -> Cells:
 def shades(share: Floats) -> Codes:
     """The sign for each share of 0-1, never a blank; only what has no gap worth a sixteenth is full."""
     level = np.where(share >= 15 / 16, 4, np.clip(np.rint(share * 4), 1, 3))
-    return _SHADES[level.astype(np.intp)]
+    return np.array(SHADES, np.uint8)[level.astype(np.intp)]
 
 
 def _paint(out: Cells, where: Bools, sign: Codes | int, ink: Codes | int, ground: Codes | int) -> None:

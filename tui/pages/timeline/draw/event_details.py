@@ -98,8 +98,8 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
     ]
     if track.depth > 1:
         own = self_time(track, index)
-        share = f", {percent(100 * own / (end - start))}" if end > start else ""
-        rows.append(("self time", duration(own, ascii_only, 6) + share))
+        part = f", {percent(100 * own / (end - start))}" if end > start else ""
+        rows.append(("self time", duration(own, ascii_only, 6) + part))
     number = timeline.step_at(start)
     if number is not None:
         step = timeline.steps[number]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack
 from tpuprof.parsers.timeline.windows import TrackWindow
 from tpuprof.tui.draw.axis import cells_at, equal_runs
@@ -13,8 +12,6 @@ from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import clean, joined
 from tpuprof.tui.draw.spans import FILLS, Fill, Glyphs, Key, Line, Span
 from tpuprof.tui.pages.timeline.draw.cells import hatch
-
-Floats = NDArray[np.float64]
 
 
 def rate_line(values: Floats, peak: float | None, glyphs: Glyphs, fill: Fill = "compute") -> Line:
@@ -31,7 +28,7 @@ def rate_line(values: Floats, peak: float | None, glyphs: Glyphs, fill: Fill = "
     return _columns(_eighths(share, share > 0), above, fill, glyphs)
 
 
-def _eighths(share: Floats, shown: NDArray[np.bool_]) -> Int64s:
+def _eighths(share: Floats, shown: Bools) -> Int64s:
     """int64[n]: the heights of columns, 0-8; those that are shown are never blank."""
     return np.where(shown, np.clip(np.rint(share * 8), 1, 8), 0).astype(np.int64)
 
@@ -93,7 +90,7 @@ def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
     return (low if low == high else f"{low}{glyphs.dash}{high}") + (f" {unit}" if unit else "")
 
 
-def _columns(level: Int64s, above: NDArray[np.bool_], fill: Fill, glyphs: Glyphs) -> Line:
+def _columns(level: Int64s, above: Bools, fill: Fill, glyphs: Glyphs) -> Line:
     """Columns of 0-8 eighths, those above the peak as warnings."""
     kind = np.where(level == 0, 0, np.where(above, 2, 1))
     keys: tuple[Key, ...] = ("text", (fill, "page"), "warn")
@@ -107,7 +104,7 @@ def minimap_line(
     *,
     view: tuple[int, int],
     fill: Fill | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
+    match_cells: Bools | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """Columns as high as the share of time in which the track is busy, in the colour of the class that takes most.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, Track
 from tpuprof.parsers.timeline.windows import LaneWindow, TrackWindow
 from tpuprof.tui.draw.axis import equal_runs
@@ -19,7 +19,6 @@ from tpuprof.tui.pages.timeline.draw.cells import (
     PAGE,
     SELECTED,
     SIGNS,
-    Bools,
     Cells,
     Codes,
     Sight,
@@ -47,8 +46,8 @@ def lane_line(
     *,
     fill: Fill | None = None,
     selected: int | None = None,
-    is_match: NDArray[np.bool_] | None = None,
-    match_cells: NDArray[np.bool_] | None = None,
+    is_match: Bools | None = None,
+    match_cells: Bools | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """One lane, one cell of the window a cell.

@@ -36,10 +36,8 @@ class EventFacts:
     """What there is to say of an event; None for what is not known or does not apply.
 
     Attributes:
-        name: of the event.
         where: its track, and what else says where it is.
-        op_class: its class; None for a step or a module.
-        category: HLO category.
+        op_class, category: its class, None for a step or a module; and its HLO category.
         start_ps: from the base; base: what that is, such as ``step 7``.
         duration_ps, self_ps: of the event, and without what is nested in it.
         step, step_fraction: the step it is in, and what part of that it lasts, 0-1.
