@@ -144,9 +144,8 @@ def _memory_access(raw: bytes) -> str:
         entries = xplane_pb2.MemoryAccessBreakdown.FromString(raw).memory_accessed
     except DecodeError:
         return f"{count(len(raw))} bytes, damaged"
-    words = [
-        f"{_SPACES.get(entry.memory_space, f'space {entry.memory_space}')} {size(entry.bytes_accessed)} "
-        f"{_DIRECTIONS.get(entry.operation_type, 'moved')}"
-        for entry in entries[:_MOST_ENTRIES]
-    ]
+    words = []
+    for entry in entries[:_MOST_ENTRIES]:
+        space = _SPACES.get(entry.memory_space, f"space {entry.memory_space}")
+        words.append(f"{space} {size(entry.bytes_accessed)} {_DIRECTIONS.get(entry.operation_type, 'moved')}")
     return ", ".join(words) or "none"
