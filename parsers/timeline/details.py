@@ -29,9 +29,7 @@ class OpFacts:
     """What the metadata of an event's op tells; None where it tells nothing.
 
     Attributes:
-        framework_op: the framework op, such as ``jit(f)/add:``.
-        source: ``file:line``.
-        category: HLO category.
+        framework_op, source, category: such as ``jit(f)/add:``; ``file:line``; the HLO category.
         flops, bytes_accessed, hbm_bytes: work of one occurrence, as the compiler counts it.
         program_id: program id of the compiled module that the op is in.
     """

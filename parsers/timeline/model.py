@@ -181,7 +181,6 @@ class CounterTrack:
     """A counter's values over time; each holds until the next.
 
     Attributes:
-        name: the counter's name.
         time_ps: int64[n], ascending.
         value: float64[n].
         unit: the unit as in the profile; empty where unknown.
@@ -216,8 +215,7 @@ class Section:
 
     Attributes:
         title: such as ``Chip 2: TPU core 1``.
-        plane: name of the plane.
-        kind: what the plane is.
+        plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
     """
 
@@ -243,8 +241,7 @@ class Timeline:
     """All that one host did.
 
     Attributes:
-        host: the host's name.
-        path: path of the host's file.
+        host, path: the host's name, and the path of its file.
         sections: cores first, then the host's threads, then other planes.
         first_ps, last_ps: start of the first event and end of the last; zeros without any.
         steps: the steps of the overview, in order.

@@ -120,11 +120,13 @@ def derived_tracks(ops: Track, grouping: Track | None) -> tuple[Track, ...]:
     op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
     source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
     op_runs, source_runs = (_runs(in_order, label[key], nests=False) for label in (labels.op, labels.source))
+    copied, copies = _offloads(source, start, end, key)
+    copy_names = DerivedNames(None, copied, np.full(len(copied), CLASSES.index("copy"), np.uint8))
     tracks = (
         _scope_track(in_order, labels, spent(labels.path, len(labels.scopes))),
         _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, *op_runs[:3]),
         _track("Source code", "source", _SOURCE_ID, source_names, *source_runs[:3]),
-        _offload_track(in_order, source),
+        _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, *copies),
     )
     return tuple(track for track in tracks if track is not None)
 
@@ -300,13 +302,6 @@ def _scope_classes(labels: _Labels, of_path: Floats) -> NDArray[np.uint8]:
     return _most(out)
 
 
-def _offload_track(ops: _Ops, source: OpSource) -> Track | None:
-    """Copies between the device and the host's memory, side by side where several are under way."""
-    texts, start, end, key = _offloads(source, ops.start, ops.end, ops.key)
-    names = DerivedNames(None, texts, np.full(len(texts), CLASSES.index("copy"), np.uint8))
-    return _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, names, start, end, key)
-
-
 def _track(
     name: str,
     kind: TrackKind,
@@ -348,7 +343,7 @@ _OFFLOADS = tuple(what + end for what in (b"copy", b"dynamic-slice", b"dynamic-u
 
 def _offloads(
     source: OpSource, start: Int64s, end: Int64s, key: NDArray[np.int32]
-) -> tuple[tuple[str, ...], Int64s, Int64s, NDArray[np.int32]]:
+) -> tuple[tuple[str, ...], tuple[Int64s, Int64s, NDArray[np.int32]]]:
     """Pairs the ops that start copies with those that wait for them, as XProf does (`host_offload_utils.cc`).
 
     Where several copies of one name are under way, the first to begin is the first to end.
@@ -367,7 +362,7 @@ def _offloads(
     begins = start[ops[first]]
     ends = np.maximum(begins, end[ops[last]])
     order = np.lexsort((-ends, begins))
-    return names, begins[order], ends[order], label[first][order]
+    return names, (begins[order], ends[order], label[first][order])
 
 
 def _copies(source: OpSource) -> tuple[tuple[str, ...], NDArray[np.int32], Bools]:

@@ -13,8 +13,7 @@ from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, main_track, rows_of
-from tpuprof.tui.pages.timeline.window import Window
+from tpuprof.tui.pages.timeline.rows import Folding, Row, RowList, Window, main_track, rows_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.flows import Flow, Flows

@@ -75,8 +75,7 @@ class MarkFacts:
     """A mark, or the interval between two.
 
     Attributes:
-        start_ps: of the first, from the base.
-        end_ps: of the second; None while there is one only.
+        start_ps, end_ps: from the base; the second is None while there is one mark only.
         base: what zero is.
     """
 

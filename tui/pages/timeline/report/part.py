@@ -79,11 +79,6 @@ class Part:
     rates: tuple[tuple[Section, RateTrack], ...]
     counters: tuple[tuple[Section, CounterTrack], ...]
 
-    @property
-    def duration_ps(self) -> int:
-        """How long the interval lasts."""
-        return self.end_ps - self.start_ps
-
 
 def part_of(timeline: Timeline, interval: Interval) -> Part:
     """The part that is asked for.
