@@ -53,8 +53,7 @@ class Matches:
     They are in order of their starts, and at one instant by section, track, and place in the track.
 
     Attributes:
-        text: the text that was searched for.
-        tracks: the tracks with matching events.
+        text, tracks: what was searched for, and the tracks with matching events.
         names: number of distinct names of matching events.
     """
 

@@ -142,8 +142,7 @@ class RowList:
     """The rows, with the cursor on one of them, and which of them are in sight.
 
     Attributes:
-        folding: how they are arranged.
-        all: all of them, from top to bottom.
+        folding, all: how they are arranged, and all of them, from top to bottom.
         cursor: index of the cursor's row.
         top: of the first row in sight below the pinned ones, counted from these.
         height: rows that fit.

@@ -29,9 +29,8 @@ class TimelineView:
     """The state of the timeline tab.
 
     Attributes:
-        timeline: what is looked at.
+        timeline, window: what is looked at, and what is shown of it.
         flows: what leads from event to event; None while they are not read yet.
-        window: what is shown of it.
         cursor_ps: the cursor's instant.
         rows: sections and tracks, with the cursor on one of them.
         event: what is selected.

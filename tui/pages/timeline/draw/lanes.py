@@ -233,8 +233,7 @@ class LetterCells(NamedTuple):
     """What each cell shows.
 
     Attributes:
-        event: the event that the cell belongs to; -1 for none.
-        is_thin: the event is shorter than half a cell.
+        event, is_thin: the event that the cell belongs to, -1 for none; whether it is shorter than half a cell.
         is_crowded: the cell stands for all its events.
         fill: code of the cell's colour; kind: code of its class or tone.
         code: cells that belong together have the same.

@@ -359,14 +359,10 @@ _LACKS = "what the capture or the file lacks, in sentences"
 LOST: Figure[Timeline] = Figure("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
 
 
-def _lasting(content: Content) -> int:
-    return content.part.end_ps - content.part.start_ps
-
-
 INTERVAL: tuple[Figure[Content], ...] = (
     Figure("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
     Figure("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
-    Figure("interval.duration_ps", TIME_PS, _lasting, "how long it lasts"),
+    Figure("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
     Figure("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
     Figure("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),
 )
