@@ -22,14 +22,15 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is copied in a test is written to no home folder."""
+    """What is copied in a test is written to no home folder; processes of tests need not compile the program each."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
 
 
 def pytest_configure() -> None:
-    """Nothing that collecting tests makes is garbage, and looking through it again and again takes a third of the time."""
+    """Collecting tests makes no garbage worth the name, and looking for it would take a third of the time."""
     gc.disable()
 
 

@@ -6,6 +6,7 @@ import random
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 
 import numpy as np
 import pytest
@@ -59,6 +60,17 @@ def load(space: XSpace | bytes) -> tuple[Timeline, Trace]:
     return read_timeline(trace, NASTY[0], "host0.xplane.pb", (StepSpan(NASTY[2], 0, 100),)), trace
 
 
+@cache
+def takes_one_cell(character: str) -> bool:
+    """Whether a terminal shows a character in one cell, in its place, and obeys nothing in it."""
+    return (
+        character.isprintable()
+        and unicodedata.east_asian_width(character) not in "WF"
+        and unicodedata.category(character) not in ("Mn", "Me", "Cf")
+        and unicodedata.bidirectional(character) not in ("R", "AL")
+    )
+
+
 def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
     """Every line has its exact width in characters that take one cell each, and nothing that a terminal obeys."""
     for line in lines:
@@ -69,10 +81,7 @@ def check(lines: Sequence[AnyLine], width: int, glyphs: Glyphs) -> None:
             continue
         assert glyphs.name == "block", text
         for character in set(text):
-            assert character.isprintable(), repr(character)
-            assert unicodedata.east_asian_width(character) not in "WF", repr(character)
-            assert unicodedata.category(character) not in ("Mn", "Me", "Cf"), repr(character)
-            assert unicodedata.bidirectional(character) not in ("R", "AL"), repr(character)
+            assert takes_one_cell(character), repr(character)
 
 
 def press_all(found: Timeline, trace: Trace, seed: int = 0, times: int = 25) -> TimelinePage:
