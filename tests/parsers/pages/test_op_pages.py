@@ -129,7 +129,7 @@ def made_events(draw: st.DrawFn, count: int) -> list[Event]:
 
     def fill(begin: int, end: int, depth: int) -> None:
         at = begin
-        while at < end and len(found) < 12:
+        while at < end and len(found) < 8:
             at += draw(st.integers(0, 5))
             length = draw(st.integers(0, 40))
             if at + length > end:

@@ -365,8 +365,8 @@ def triages(draw: st.DrawFn) -> Triage:
 
 @given(
     triages(),
-    st.integers(40, 210),
-    st.one_of(st.none(), st.integers(13, 60)),
+    st.integers(40, 130),
+    st.one_of(st.none(), st.integers(13, 40)),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.builds(
         View,
