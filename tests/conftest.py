@@ -34,7 +34,8 @@ def pytest_configure() -> None:
     gc.disable()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Collects garbage again, but only what tests make."""
     gc.freeze()
     gc.enable()

@@ -24,7 +24,8 @@ from tpuprof.parsers.pages.findings.finding import MOST_FINDINGS, Evidence, Find
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.overview import evidence_of
 from tpuprof.parsers.pages.words import ordinal, share, short, tail, time, times
-from tpuprof.parsers.steps.grid import StepGrid
+from tpuprof.parsers.steps.grid import InputSource, StepGrid
+from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import SlowOp
 from tpuprof.tui.demo import demo_path
 
@@ -92,8 +93,8 @@ ops = st.builds(
 odd_peaks = st.sampled_from([PEAKS, Peaks(), Peaks(flops_per_second=1e-300, hbm=1e-300), Peaks(hbm=1e300)])
 
 
-grid_sources = st.sampled_from(["steps", "modules"])
-input_sources = st.sampled_from([None, "host", "infeed"])
+grid_sources: st.SearchStrategy[StepSource] = st.sampled_from(["steps", "modules"])
+input_sources: st.SearchStrategy[InputSource | None] = st.sampled_from([None, "host", "infeed"])
 many_ops = st.lists(ops, max_size=6, unique_by=lambda op: (op.name, op.text))
 device_types = st.sampled_from([None, "", "TPU v5p", "GPU"])
 activities = st.builds(Activity, st.just("thread/1"), st.sampled_from(["wait", "y" * 500, ""]), numbers, numbers)

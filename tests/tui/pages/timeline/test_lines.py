@@ -12,6 +12,7 @@ from wcwidth import wcwidth
 
 from tests.parsers.timeline.build import track
 from tests.support.golden import check_golden
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.timeline.model import CounterTrack
 from tpuprof.parsers.timeline.windows import cell_edges, track_window
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
@@ -202,7 +203,7 @@ def test_labels() -> None:
 MAYBE_TIME = st.none() | st.integers(-(2**63), 2**63)
 MAYBE_RATE = st.none() | st.floats()
 MAYBE_COUNT = st.none() | st.integers(0, 2**63)
-OP_CLASSES = st.sampled_from([None, "compute", "idle"])
+OP_CLASSES: st.SearchStrategy[OpClass | None] = st.sampled_from([None, "compute", "idle"])
 MAYBE_MARKS = st.none() | st.builds(MarkFacts, st.integers(-(2**63), 2**63), MAYBE_TIME, TEXTS)
 
 
