@@ -84,7 +84,7 @@ ROOFS = st.lists(st.builds(Roof, st.text(max_size=20), ANY), max_size=4)
 SETS = st.sampled_from([BLOCK, PLAIN, ASCII])
 
 
-@given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 100), st.integers(0, 30), SETS, st.integers(-1, 12))
+@given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 80), st.integers(0, 20), SETS, st.integers(-1, 12))
 @settings(max_examples=400, deadline=None)
 def test_every_frame_has_exactly_the_size_asked_for(
     points: list[Point], roofs: list[Roof], peak: float | None, width: int, height: int, glyphs: Glyphs, cursor: int

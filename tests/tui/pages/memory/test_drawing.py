@@ -76,14 +76,25 @@ def test_frames(name: str, glyphs: str, width: int, height: int) -> None:
 CATEGORY: st.SearchStrategy[Category] = st.sampled_from(["parameter", "output", "constant", "temporary", "scoped"])
 
 
+POINTS = st.one_of(st.integers(1, 12), st.integers(200, 900))
+SPECS = st.lists(
+    st.tuples(
+        CATEGORY, st.integers(0, 2**40), st.floats(0, 1), st.integers(-1, 900), st.integers(0, 900), st.booleans()
+    ),
+    max_size=20,
+)
+SHAPES = st.sampled_from([None, "f32[8,16]{1,0:T(8,128)}", "(f32[2], u8[1])", "odd"])
+OPS = st.sampled_from([None, "jit(f)/jvp(M)/h_1/dot", "state['a']['b']", "/", ":"])
+SOURCES = st.sampled_from([None, "a/b.py:12", "x"])
+OFFSETS = st.one_of(st.none(), st.integers(0, 2**40))
+CAPACITIES = st.one_of(st.none(), st.integers(0, 2**44))
+
+
 @st.composite
 def spaces(draw: st.DrawFn) -> SpaceMemory:
-    points = draw(st.one_of(st.integers(1, 12), st.integers(200, 900)))
-    spec = st.tuples(
-        CATEGORY, st.integers(0, 2**40), st.floats(0, 1), st.integers(-1, 900), st.integers(0, 900), st.booleans()
-    )
+    points = draw(POINTS)
     buffers = []
-    for at, (category, size, part, born, length, is_known) in enumerate(draw(st.lists(spec, max_size=20))):
+    for at, (category, size, part, born, length, is_known) in enumerate(draw(SPECS)):
         begin = 0 if category in ("parameter", "output", "constant") else max(0, born) % points
         end = points if category in ("parameter", "output", "constant") else begin + length
         buffers.append(
@@ -92,15 +103,15 @@ def spaces(draw: st.DrawFn) -> SpaceMemory:
                 category=category,
                 size_bytes=size,
                 unpadded_bytes=int(size * part) if is_known else None,
-                shape=draw(st.sampled_from([None, "f32[8,16]{1,0:T(8,128)}", "(f32[2], u8[1])", "odd"])),
-                framework_op=draw(st.sampled_from([None, "jit(f)/jvp(M)/h_1/dot", "state['a']['b']", "/", ":"])),
-                source=draw(st.sampled_from([None, "a/b.py:12", "x"])),
-                offset_bytes=draw(st.one_of(st.none(), st.integers(0, 2**40))),
+                shape=draw(SHAPES),
+                framework_op=draw(OPS),
+                source=draw(SOURCES),
+                offset_bytes=draw(OFFSETS),
                 born=begin,
                 dies=end,
             )
         )
-    capacity = draw(st.one_of(st.none(), st.integers(0, 2**44)))
+    capacity = draw(CAPACITIES)
     return space_of(buffers, points, capacity=capacity)
 
 

@@ -82,8 +82,8 @@ def test_frames_without_allocators(size: str) -> None:
 
 
 @for_all(
-    st.integers(40, 220),
-    st.integers(1, 60),
+    st.integers(40, 130),
+    st.integers(1, 40),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.integers(-1, 4),
     st.none() | st.integers(-(10**12), 10**12),

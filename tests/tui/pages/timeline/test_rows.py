@@ -53,13 +53,17 @@ def op_names(texts: list[str], classes: list[str]) -> EventNames:
 FOUR = op_names(["fusion.1", "add.2", "copy.3", "all-reduce.4"], KINDS)
 
 
+PAUSES = st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200])
+LENGTHS = st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300])
+
+
 @st.composite
 def lanes(draw: st.DrawFn) -> Track:
     """A lane of events that often touch, on a scale of some cells' width."""
     at, events = 0, list[LaneEvent]()
     for _ in range(draw(st.integers(1, 12))):
-        at += draw(st.sampled_from([0, 0, 0, 1, 2, 7, 40, 200]))
-        length = draw(st.sampled_from([0, 1, 3, 8, 20, 60, 100, 300]))
+        at += draw(PAUSES)
+        length = draw(LENGTHS)
         events.append((0, at, at + length, draw(st.integers(0, 3))))
         at += max(length, 1)
     return track(events, of=FOUR, kind="ops")
