@@ -166,7 +166,7 @@ class BuffersView:
             clean(text, glyphs.is_ascii) for text in (buffer.name, buffer.framework_op or buffer.shape or "")
         )
         where = cut_middle(where, width - len(name) - 3, glyphs)
-        return fit([(f" {name}", "strong"), (f"  {where}", "dim")], width, glyphs)
+        return fit([(f" {name}  ", "strong"), (where, "dim")], width, glyphs)
 
     @property
     def commands(self) -> tuple[str, ...]:
